@@ -1,0 +1,1 @@
+//! Event loops, connections and configuration: wires the other crates together.

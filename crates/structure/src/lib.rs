@@ -1,0 +1,1 @@
+//! The data structures of the keyspace. Most of the `unsafe` of Tidemill lives here.
