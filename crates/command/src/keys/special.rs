@@ -184,7 +184,7 @@ fn streams<W: Words + ?Sized>(
         at += 1;
         if is(word, "STREAMS") {
             let left = words.count() - at;
-            if left == 0 || left % 2 != 0 {
+            if left == 0 || !left.is_multiple_of(2) {
                 return Err(Unparsable);
             }
             (at..at + left / 2).for_each(|index| out(KeyAt { index, flags }));
