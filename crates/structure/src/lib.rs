@@ -1,1 +1,8 @@
 //! The data structures of the keyspace. Most of the `unsafe` of Tidemill lives here.
+
+pub mod decimal;
+pub mod hash;
+pub mod prefetch;
+pub mod record;
+pub mod stripes;
+pub mod table;
