@@ -619,8 +619,8 @@ impl<T> Record<T> {
             FORM_LONG => Displaced::Long(unsafe {
                 Box::from_raw(self.raw.pointer::<Vec<u8>>(parts.value_at))
             }),
-            // SAFETY: as above.
             FORM_OBJECT => {
+                // SAFETY: as above.
                 Displaced::Object(unsafe { Box::from_raw(self.raw.pointer::<T>(parts.value_at)) })
             }
             _ => Displaced::Nothing,

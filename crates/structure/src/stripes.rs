@@ -17,6 +17,8 @@ use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
+use parking_lot::lock_api::GuardNoSend;
+
 /// The most stripes there may be.
 pub const STRIPES_MAX: usize = 256;
 
@@ -52,16 +54,17 @@ unsafe impl RawLock for Lock {
     }
     #[inline]
     fn lock(&self) {
-        parking_lot::lock_api::RawMutex::lock(&self.0);
+        // The state of an acquisition is empty; `unlock` makes it anew.
+        let _state = parking_lot::lock_api::RawMutex::lock(&self.0);
     }
     #[inline]
     fn try_lock(&self) -> bool {
-        parking_lot::lock_api::RawMutex::try_lock(&self.0)
+        parking_lot::lock_api::RawMutex::try_lock(&self.0).is_some()
     }
     #[inline]
     unsafe fn unlock(&self) {
         // SAFETY: by this method's contract.
-        unsafe { parking_lot::lock_api::RawMutex::unlock(&self.0) }
+        unsafe { parking_lot::lock_api::RawMutex::unlock(&self.0, GuardNoSend::new()) }
     }
 }
 

@@ -132,7 +132,7 @@ impl<T> Table<T> {
         let bits = (hash << (self.skip + depth)) >> 32;
         #[allow(clippy::cast_possible_truncation)] // Below `buckets_per_segment`.
         {
-            (bits * u64::from(self.buckets_per_segment) >> 32) as u32
+            ((bits * u64::from(self.buckets_per_segment)) >> 32) as u32
         }
     }
 
