@@ -201,3 +201,67 @@ fn read_line<'b>(bytes: &mut &'b [u8]) -> Result<&'b str, String> {
     *bytes = &bytes[end + 2..];
     Ok(line)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arg::*;
+    use crate::{Acl, Arity, Command, Flags, Group, KeySpec, Shape};
+
+    const FACTS: &str = include_str!("../../../testkit/compat/redis-8.10.json");
+
+    const GETDEL: Command<u8> = Command {
+        name: "getdel",
+        group: Group::String,
+        since: "6.2.0",
+        summary: "Returns a string and deletes its key.",
+        complexity: "O(1)",
+        arity: Arity::exactly(2),
+        flags: Flags::WRITE.with(Flags::FAST),
+        acl: Acl::STRING,
+        keys: &[KeySpec::at(1).rw().access().delete()],
+        args: &[key("key")],
+        reply: &[Shape::Bulk, Shape::Null],
+        ..Command::runs(0)
+    };
+
+    #[test]
+    fn a_faithful_declaration_has_no_differences() {
+        const FAMILY: &[Command<u8>] = &[GETDEL];
+        let table = Table::new(&[FAMILY]);
+        assert_eq!(differences(&table, FACTS), Ok(Vec::new()));
+        let missing = missing(&table, FACTS).expect("the facts are well formed");
+        assert!(missing.contains(&"client|kill".to_owned()));
+        assert!(!missing.contains(&"getdel".to_owned()));
+    }
+
+    #[test]
+    fn each_wrong_fact_is_a_line() {
+        const FAMILY: &[Command<u8>] = &[Command {
+            arity: Arity::at_least(2),
+            flags: Flags::WRITE,
+            keys: &[KeySpec::at(1).rw().access().delete().last(-1)],
+            args: &[key("name")],
+            ..GETDEL
+        }];
+        let lines = differences(&Table::new(&[FAMILY]), FACTS).expect("the facts are well formed");
+        for expected in [
+            "getdel.arity: ours -2, theirs 2",
+            "getdel.last_key: ours -1, theirs 1",
+            "getdel.docs.arguments[0].name: ours \"name\", theirs \"key\"",
+        ] {
+            assert!(
+                lines.iter().any(|line| line == expected),
+                "{expected}: {lines:#?}"
+            );
+        }
+        assert!(lines.iter().any(|line| line.starts_with("getdel.flags")));
+    }
+
+    #[test]
+    fn a_file_of_something_else_is_an_error() {
+        let table = Table::<u8>::new(&[]);
+        assert!(differences(&table, "").is_err());
+        assert!(differences(&table, "{}").is_err());
+    }
+}

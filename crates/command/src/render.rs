@@ -197,6 +197,10 @@ fn describe<H: Copy>(table: &Table<H>, entry: &Entry<H>, out: &mut Writer<'_>) {
         .iter()
         .for_each(|spec| describe_spec(spec, out));
     let subcommands = table.subcommands(entry);
+    // No subcommands are an empty set, but some are an array: so real servers have it.
+    if subcommands.is_empty() {
+        return out.set(0);
+    }
     out.array(subcommands.len());
     subcommands
         .iter()
@@ -268,6 +272,10 @@ fn document<H: Copy>(table: &Table<H>, entry: &Entry<H>, out: &mut Writer<'_>) {
     if !command.complexity.is_empty() {
         pairs += 1;
         text_pair(out, "complexity", command.complexity);
+    }
+    if let Some(module) = command.module {
+        pairs += 1;
+        text_pair(out, "module", module);
     }
     let marks = [
         (command.deprecated.is_some(), "deprecated"),
