@@ -324,7 +324,7 @@ impl KeySpec {
         }
     }
 
-    /// Reports the keys that this spec finds; none where it cannot say.
+    /// Reports the keys that this spec finds; none where it cannot say or the range is empty.
     fn each<W: Words + ?Sized>(
         &self,
         words: &W,
@@ -358,10 +358,11 @@ impl KeySpec {
                 (first, first.checked_add(span).ok_or(Unparsable)?, step)
             }
         };
-        if last >= count || first > last {
+        if last >= count {
             return Err(Unparsable);
         }
         let flags = self.flags.of_call();
+        // A range may end before it begins: PFMERGE without sources.
         for index in (first..=last).step_by(usize::from(step.max(1))) {
             out(KeyAt { index, flags });
         }
