@@ -17,6 +17,8 @@ pub struct Arg {
     /// What help shows in place of the name.
     pub display: Option<&'static str>,
     pub since: Option<&'static str>,
+    /// The version that deprecated it.
+    pub deprecated: Option<&'static str>,
     pub summary: Option<&'static str>,
     /// Which of the command's key specs finds it; keys only, and patterns that name keys.
     pub key_spec: Option<u8>,
@@ -121,6 +123,7 @@ impl Arg {
             token: None,
             display: None,
             since: None,
+            deprecated: None,
             summary: None,
             key_spec: None,
             is_optional: false,
@@ -159,6 +162,14 @@ impl Arg {
         }
     }
 
+    /// The Redis version that deprecated it.
+    pub const fn deprecated(self, version: &'static str) -> Self {
+        Self {
+            deprecated: Some(version),
+            ..self
+        }
+    }
+
     /// A sentence about it.
     pub const fn summary(self, summary: &'static str) -> Self {
         Self {
@@ -171,6 +182,14 @@ impl Arg {
     pub const fn spec(self, index: u8) -> Self {
         Self {
             key_spec: Some(index),
+            ..self
+        }
+    }
+
+    /// A key that no key spec finds.
+    pub const fn no_spec(self) -> Self {
+        Self {
+            key_spec: None,
             ..self
         }
     }

@@ -59,6 +59,8 @@ pub struct Command<H: 'static> {
     pub deprecated: Option<(&'static str, &'static str)>,
     /// Internal to the server: `syscmd` in COMMAND DOCS.
     pub system: bool,
+    /// The module that has it in Redis, where it is not part of the core.
+    pub module: Option<&'static str>,
     /// Only containers have subcommands.
     pub subcommands: &'static [Command<H>],
     /// None in a container that does nothing without a subcommand.
@@ -93,6 +95,7 @@ impl<H: Copy + 'static> Command<H> {
             history: &[],
             deprecated: None,
             system: false,
+            module: None,
             subcommands,
             run: None,
         }

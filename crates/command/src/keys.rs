@@ -34,30 +34,15 @@ impl<T: AsRef<[u8]>> Words for [T] {
     }
 }
 
-/// Some of the words of another call, as in `COMMAND GETKEYS SET k v`.
-#[derive(Clone, Copy)]
-pub struct Tail<'w, W: ?Sized> {
-    words: &'w W,
-    skipped: usize,
-}
-
-impl<'w, W: Words + ?Sized> Tail<'w, W> {
-    /// The words from `skipped` on; none if there are fewer.
-    pub fn new(words: &'w W, skipped: usize) -> Self {
-        Self {
-            words,
-            skipped: skipped.min(words.count()),
-        }
-    }
-}
-
-impl<W: Words + ?Sized> Words for Tail<'_, W> {
+impl Words for resp::Args<'_> {
+    #[inline]
     fn count(&self) -> usize {
-        self.words.count() - self.skipped
+        self.len()
     }
 
+    #[inline]
     fn word(&self, index: usize) -> &[u8] {
-        self.words.word(self.skipped + index)
+        self.at(index)
     }
 }
 
@@ -339,7 +324,7 @@ impl KeySpec {
         }
     }
 
-    /// Reports the keys that this spec finds; none where it cannot say.
+    /// Reports the keys that this spec finds; none where it cannot say or the range is empty.
     fn each<W: Words + ?Sized>(
         &self,
         words: &W,
@@ -373,10 +358,11 @@ impl KeySpec {
                 (first, first.checked_add(span).ok_or(Unparsable)?, step)
             }
         };
-        if last >= count || first > last {
+        if last >= count {
             return Err(Unparsable);
         }
         let flags = self.flags.of_call();
+        // A range may end before it begins: PFMERGE without sources.
         for index in (first..=last).step_by(usize::from(step.max(1))) {
             out(KeyAt { index, flags });
         }

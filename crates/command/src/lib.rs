@@ -17,9 +17,13 @@
 #![forbid(unsafe_code)]
 
 pub mod arg;
+pub mod check;
 pub mod declaration;
+#[cfg(feature = "facts")]
+pub mod facts;
 pub mod flags;
 pub mod keys;
+pub mod render;
 pub mod table;
 
 pub use arg::{Arg, ArgKind};

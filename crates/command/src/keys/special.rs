@@ -11,7 +11,7 @@ pub enum Special {
     /// The key specs say it all.
     #[default]
     None,
-    /// SET only reads the old value if GET is among its options.
+    /// SET reads the old value only for GET or a condition on it.
     Set,
     /// BITFIELD only reads unless it has a SET or an INCRBY.
     Bitfield,
@@ -43,27 +43,25 @@ impl Special {
         let found = match self {
             Self::None => return None,
             Self::Set => {
-                let is_read = find_option(words, 3, &["GET"]);
-                out(KeyAt {
-                    index: 1,
-                    flags: if is_read { flags_of(0) } else { OVERWRITTEN },
-                });
+                let flags = if find_option(words, 3, &["GET"]) {
+                    flags_of(0)
+                } else if find_option(words, 3, CONDITIONS) {
+                    COMPARED
+                } else {
+                    OVERWRITTEN
+                };
+                out(KeyAt { index: 1, flags });
                 Ok(())
             }
             Self::Bitfield => {
-                let is_changed = find_option(words, 2, &["SET", "INCRBY"]);
-                out(KeyAt {
-                    index: 1,
-                    flags: if is_changed { flags_of(0) } else { READ },
-                });
+                let flags = if only_reads(words) { READ } else { flags_of(0) };
+                out(KeyAt { index: 1, flags });
                 Ok(())
             }
             Self::Delex => {
-                let is_blind = words.count() == 2;
-                out(KeyAt {
-                    index: 1,
-                    flags: if is_blind { REMOVED } else { flags_of(0) },
-                });
+                let is_conditional = find_option(words, 2, CONDITIONS);
+                let flags = if is_conditional { flags_of(0) } else { REMOVED };
+                out(KeyAt { index: 1, flags });
                 Ok(())
             }
             Self::Sort => {
@@ -100,8 +98,18 @@ impl Special {
 }
 
 const READ: KeyFlags = KeyFlags::RO.with(KeyFlags::ACCESS);
+const COMPARED: KeyFlags = KeyFlags::RW.with(KeyFlags::UPDATE);
 const OVERWRITTEN: KeyFlags = KeyFlags::OW.with(KeyFlags::UPDATE);
 const REMOVED: KeyFlags = KeyFlags::RM.with(KeyFlags::DELETE);
+
+const CONDITIONS: &[&str] = &["IFEQ", "IFNE", "IFDEQ", "IFDNE"];
+
+/// Whether a BITFIELD has nothing but GETs.
+fn only_reads<W: Words + ?Sized>(words: &W) -> bool {
+    (2..words.count())
+        .step_by(3)
+        .all(|at| is(words.word(at), "GET") && at + 2 < words.count())
+}
 
 /// Whether any word from `from` on is one of `options`.
 fn find_option<W: Words + ?Sized>(words: &W, from: usize, options: &[&str]) -> bool {
@@ -152,7 +160,7 @@ fn migrate<W: Words + ?Sized>(
     let mut at = 6;
     while at < words.count() {
         let word = words.word(at);
-        if is(word, "KEYS") {
+        if is(word, "KEYS") && at + 1 < words.count() {
             if !words.word(3).is_empty() {
                 return Err(Unparsable);
             }
