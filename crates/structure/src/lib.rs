@@ -3,4 +3,5 @@
 pub mod decimal;
 mod growth;
 pub mod intset;
+pub mod list;
 pub mod listpack;

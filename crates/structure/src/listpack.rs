@@ -25,10 +25,9 @@ mod codec;
 mod tests;
 
 pub use codec::Entry;
-pub(crate) use codec::{Encoded, check, next, prev, read, skip, skip_back};
+pub(crate) use codec::{END, Encoded, check, next, prev, read, skip, skip_back};
 
 use crate::growth;
-use codec::END;
 
 /// The bytes before the first entry.
 pub(crate) const HEADER: usize = 6;
@@ -333,11 +332,6 @@ impl Listpack {
             front: position.0,
             back: self.end(),
         }
-    }
-
-    /// The entries without header and end.
-    pub(crate) fn entries(&self) -> &[u8] {
-        &self.bytes[HEADER..self.end()]
     }
 
     /// Where the end byte is.
