@@ -184,11 +184,15 @@ impl List {
         match &mut self.form {
             Form::Single(chunk) => chunk.drop_front(n.min(chunk.count())),
             Form::Many(directory) => {
-                match directory.first() {
-                    Some(first) if n < directory.chunk(first).count() => {
-                        directory.edit(first, |chunk| chunk.drop_front(n));
+                let dropped = directory.edit_front(|chunk| {
+                    let inside = n < chunk.count();
+                    if inside {
+                        chunk.drop_front(n);
                     }
-                    _ => drop(self.trim(n, 0, limit)),
+                    inside
+                });
+                if dropped != Some(true) {
+                    drop(self.trim(n, 0, limit));
                 }
                 self.shrink(limit);
             }
@@ -201,11 +205,15 @@ impl List {
         match &mut self.form {
             Form::Single(chunk) => chunk.drop_back(n.min(chunk.count())),
             Form::Many(directory) => {
-                match directory.last() {
-                    Some(last) if n < directory.chunk(last).count() => {
-                        directory.edit(last, |chunk| chunk.drop_back(n));
+                let dropped = directory.edit_back(|chunk| {
+                    let inside = n < chunk.count();
+                    if inside {
+                        chunk.drop_back(n);
                     }
-                    _ => drop(self.trim(0, n, limit)),
+                    inside
+                });
+                if dropped != Some(true) {
+                    drop(self.trim(0, n, limit));
                 }
                 self.shrink(limit);
             }
@@ -454,13 +462,18 @@ impl List {
             return directory.push_front(Chunk::plain(item.to_vec()));
         }
         let (item, room) = (Encoded::new(item), limit.room());
-        if let Some(first) = directory.first() {
-            if limit.takes(directory.chunk(first), item.len()) {
-                return directory.edit(first, |chunk| chunk.push_front(&item, room));
+        let pushed = directory.edit_front(|chunk| {
+            let takes = limit.takes(chunk, item.len());
+            if takes {
+                chunk.push_front(&item, room);
             }
-            if directory.chunks() > 1 {
-                directory.edit(first, Chunk::seal);
-            }
+            takes
+        });
+        if pushed == Some(true) {
+            return;
+        }
+        if directory.chunks() > 1 {
+            directory.edit_front(Chunk::seal);
         }
         let mut chunk = Chunk::new();
         chunk.push_front(&item, room);
@@ -477,13 +490,18 @@ impl List {
             return directory.push_back(Chunk::plain(item.to_vec()));
         }
         let (item, room) = (Encoded::new(item), limit.room());
-        if let Some(last) = directory.last() {
-            if limit.takes(directory.chunk(last), item.len()) {
-                return directory.edit(last, |chunk| chunk.push_back(&item, room));
+        let pushed = directory.edit_back(|chunk| {
+            let takes = limit.takes(chunk, item.len());
+            if takes {
+                chunk.push_back(&item, room);
             }
-            if directory.chunks() > 1 {
-                directory.edit(last, Chunk::seal);
-            }
+            takes
+        });
+        if pushed == Some(true) {
+            return;
+        }
+        if directory.chunks() > 1 {
+            directory.edit_back(Chunk::seal);
         }
         let mut chunk = Chunk::new();
         chunk.push_back(&item, room);

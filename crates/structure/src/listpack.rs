@@ -175,13 +175,13 @@ impl Listpack {
     /// Like everything that adds: if the listpack would pass 4 GiB. See `can_hold`.
     #[inline]
     pub fn push_back(&mut self, value: &[u8]) {
-        self.insert_at(self.end(), &Encoded::new(value));
+        self.append(&Encoded::new(value));
     }
 
     /// Appends an integer.
     #[inline]
     pub fn push_back_int(&mut self, n: i64) {
-        self.insert_at(self.end(), &Encoded::int(n));
+        self.append(&Encoded::int(n));
     }
 
     /// Puts an element before all others. Moves the whole buffer.
@@ -358,6 +358,18 @@ impl Listpack {
     fn set_header(&mut self, count: usize) {
         let header = header(self.bytes.len() - FRAME, count);
         self.bytes[..HEADER].copy_from_slice(&header);
+    }
+
+    #[inline]
+    fn append(&mut self, encoded: &Encoded<'_>) {
+        let total = self.bytes.len() + encoded.len();
+        let told = u32::try_from(total).expect("a listpack stays under 4 GiB");
+        growth::reserve(&mut self.bytes, total);
+        self.bytes.pop();
+        encoded.append(&mut self.bytes);
+        self.bytes.push(END);
+        self.bytes[..4].copy_from_slice(&told.to_le_bytes());
+        self.set_count(self.count().saturating_add(1));
     }
 
     #[inline]

@@ -164,9 +164,7 @@ impl Chunk {
         if self.buf.capacity() - self.buf.len() < len {
             self.make_room_behind(len, room);
         }
-        let at = self.buf.len();
-        self.buf.resize(at + len, 0);
-        item.write(&mut self.buf[at..]);
+        item.append(&mut self.buf);
         self.count += 1;
     }
 

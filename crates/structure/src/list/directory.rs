@@ -53,6 +53,24 @@ impl Block {
     }
 }
 
+/// Changes a chunk and brings the numbers that depend on it up to date.
+#[inline]
+fn note<R>(
+    chunk: &mut Chunk,
+    change: impl FnOnce(&mut Chunk) -> R,
+    counts: [&mut usize; 2],
+    total_bytes: &mut usize,
+) -> R {
+    let (count, bytes) = (chunk.count(), chunk.memory_bytes());
+    let result = change(chunk);
+    let (new_count, new_bytes) = (chunk.count(), chunk.memory_bytes());
+    for total in counts {
+        *total = *total - count + new_count;
+    }
+    *total_bytes = *total_bytes - bytes + new_bytes;
+    result
+}
+
 impl Directory {
     pub fn new() -> Directory {
         Directory {
@@ -135,18 +153,42 @@ impl Directory {
         self.blocks.back()?.chunks.back()
     }
 
-    /// Changes a chunk. The only way to do so.
-    #[inline]
+    /// Changes a chunk. This and its two siblings are the only way to do so.
     pub fn edit<R>(&mut self, place: Place, change: impl FnOnce(&mut Chunk) -> R) -> R {
         let block = &mut self.blocks[place.block];
         let chunk = &mut block.chunks[place.chunk];
-        let (count, bytes) = (chunk.count(), chunk.memory_bytes());
-        let result = change(chunk);
-        let (new_count, new_bytes) = (chunk.count(), chunk.memory_bytes());
-        block.items = block.items - count + new_count;
-        self.len = self.len - count + new_count;
-        self.bytes = self.bytes - bytes + new_bytes;
-        result
+        note(
+            chunk,
+            change,
+            [&mut block.items, &mut self.len],
+            &mut self.bytes,
+        )
+    }
+
+    /// Changes the first chunk, if there is one.
+    #[inline]
+    pub fn edit_front<R>(&mut self, change: impl FnOnce(&mut Chunk) -> R) -> Option<R> {
+        let block = self.blocks.front_mut()?;
+        let chunk = block.chunks.front_mut()?;
+        Some(note(
+            chunk,
+            change,
+            [&mut block.items, &mut self.len],
+            &mut self.bytes,
+        ))
+    }
+
+    /// Changes the last chunk, if there is one.
+    #[inline]
+    pub fn edit_back<R>(&mut self, change: impl FnOnce(&mut Chunk) -> R) -> Option<R> {
+        let block = self.blocks.back_mut()?;
+        let chunk = block.chunks.back_mut()?;
+        Some(note(
+            chunk,
+            change,
+            [&mut block.items, &mut self.len],
+            &mut self.bytes,
+        ))
     }
 
     /// The place of the item `index`, which must exist, and its index within its chunk.

@@ -197,12 +197,42 @@ impl<'a> Encoded<'a> {
             slot.len(),
             self.len()
         );
-        let forward = self.forward_len();
+        if let [head, payload @ .., back] = slot
+            && self.is_short()
+        {
+            *head = self.head[0];
+            payload.copy_from_slice(self.payload);
+            *back = 1 + self.payload.len() as u8;
+            return;
+        }
         let (head, rest) = slot.split_at_mut(usize::from(self.head_len));
         head.copy_from_slice(&self.head[..usize::from(self.head_len)]);
         let (payload, back) = rest.split_at_mut(self.payload.len());
         payload.copy_from_slice(self.payload);
-        write_back(forward, back);
+        write_back(self.forward_len(), back);
+    }
+
+    /// Appends the entry.
+    #[inline]
+    pub fn append(&self, out: &mut Vec<u8>) {
+        if self.is_short() {
+            out.push(self.head[0]);
+            out.extend_from_slice(self.payload);
+            out.push(1 + self.payload.len() as u8);
+            return;
+        }
+        out.extend_from_slice(&self.head[..usize::from(self.head_len)]);
+        out.extend_from_slice(self.payload);
+        let mut back = [0; 5];
+        let back = &mut back[..usize::from(self.back_len)];
+        write_back(self.forward_len(), back);
+        out.extend_from_slice(back);
+    }
+
+    /// Whether head and back length take one byte each, as they do for most.
+    #[inline]
+    fn is_short(&self) -> bool {
+        self.head_len == 1 && self.back_len == 1
     }
 
     /// Whether the entry at `at` of `bytes` is this one.
@@ -211,9 +241,18 @@ impl<'a> Encoded<'a> {
         if bytes[at] != self.head[0] {
             return false;
         }
-        let head_end = at + usize::from(self.head_len);
-        bytes.get(at..head_end) == Some(&self.head[..usize::from(self.head_len)])
-            && bytes.get(head_end..head_end + self.payload.len()) == Some(self.payload)
+        let start = at + usize::from(self.head_len);
+        if self.head_len > 1
+            && bytes.get(at + 1..start) != Some(&self.head[1..usize::from(self.head_len)])
+        {
+            return false;
+        }
+        // Names often share a beginning: look at the last byte before all the others.
+        let Some((last, others)) = self.payload.split_last() else {
+            return true;
+        };
+        let end = start + others.len();
+        bytes.get(end) == Some(last) && bytes[start..end] == *others
     }
 }
 
