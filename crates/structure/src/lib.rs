@@ -6,3 +6,7 @@ pub mod prefetch;
 pub mod record;
 pub mod stripes;
 pub mod table;
+mod growth;
+pub mod intset;
+pub mod list;
+pub mod listpack;
