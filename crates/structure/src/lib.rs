@@ -1,1 +1,5 @@
 //! The data structures of the keyspace. Most of the `unsafe` of Tidemill lives here.
+
+pub mod hash;
+pub mod packed;
+pub mod zset;
