@@ -10,3 +10,6 @@ mod growth;
 pub mod intset;
 pub mod list;
 pub mod listpack;
+pub mod hash;
+pub mod packed;
+pub mod zset;

@@ -1,0 +1,1 @@
+//! The large form of sorted sets.
