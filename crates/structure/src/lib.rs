@@ -13,3 +13,4 @@ pub mod listpack;
 pub mod hash;
 pub mod packed;
 pub mod zset;
+pub mod stream;
