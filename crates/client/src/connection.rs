@@ -62,18 +62,33 @@ enum Socket {
 }
 
 impl Socket {
+    /// Reads what is there, waiting at most so long for the first byte; a zero wait does not wait.
     fn read(&mut self, buf: &mut [u8], wait: Duration) -> std::io::Result<usize> {
-        // A timeout of zero means for ever to the system.
-        let wait = Some(wait.max(Duration::from_millis(1)));
-        match self {
+        // To the system a timeout of zero means for ever, and short ones are rounded up to a tick.
+        let at_once = wait < Duration::from_micros(100);
+        if at_once {
+            self.set_nonblocking(true)?;
+        }
+        let result = match self {
+            Self::Tcp(socket) if at_once => socket.read(buf),
+            Self::Unix(socket) if at_once => socket.read(buf),
             Self::Tcp(socket) => {
-                socket.set_read_timeout(wait)?;
-                socket.read(buf)
+                socket.set_read_timeout(Some(wait)).and_then(|()| socket.read(buf))
             }
             Self::Unix(socket) => {
-                socket.set_read_timeout(wait)?;
-                socket.read(buf)
+                socket.set_read_timeout(Some(wait)).and_then(|()| socket.read(buf))
             }
+        };
+        if at_once {
+            self.set_nonblocking(false)?;
+        }
+        result
+    }
+
+    fn set_nonblocking(&self, on: bool) -> std::io::Result<()> {
+        match self {
+            Self::Tcp(socket) => socket.set_nonblocking(on),
+            Self::Unix(socket) => socket.set_nonblocking(on),
         }
     }
 

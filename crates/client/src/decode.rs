@@ -1,7 +1,7 @@
 //! Bytes to replies, a piece at a time.
 //!
-//! The decoder keeps the containers that are still open on a stack of its own, so it never scans a
-//! byte twice however the reply is cut, and never recurses.
+//! The decoder keeps the containers that are still open on a stack of its own, so it never recurses
+//! and, however a reply is cut, reads again at most the one line that was not whole.
 //!
 //! # Invariants
 //! - At most `DEPTH_MAX` containers are open; a reply nested deeper is an error. Dropping and
