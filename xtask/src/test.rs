@@ -75,6 +75,7 @@ fn python_clients() -> StepResult {
         .arg("-m")
         .arg("pytest")
         .arg("-q")
+        .arg("-pno:cacheprovider")
         .arg("tests/clients")
         .env("TIDEMILL_SERVER", server())
         .run()?;
