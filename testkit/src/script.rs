@@ -241,7 +241,8 @@ mod tests {
     #[test]
     fn a_file_becomes_scripts() {
         let text = "# about\n== one\nconfig maxmemory 0\nonly redis-8.10: of old\n> SET k \"v w\"\n\
-                    OK\n~ tidemill: why\nKO\n\n== two\na> BLPOP k 0\n(blocked)\n+50ms\na<\n1) \"k\"\na!\n";
+                    OK\n~ tidemill: why\nKO\n\n== two\na> BLPOP k 0\n(blocked)\n\
+                    +50ms\na<\n1) \"k\"\na!\n";
         let scripts = parse("f.txt", text).expect("a good file");
         assert_eq!(scripts.len(), 2);
         assert_eq!(

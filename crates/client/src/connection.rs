@@ -72,12 +72,12 @@ impl Socket {
         let result = match self {
             Self::Tcp(socket) if at_once => socket.read(buf),
             Self::Unix(socket) if at_once => socket.read(buf),
-            Self::Tcp(socket) => {
-                socket.set_read_timeout(Some(wait)).and_then(|()| socket.read(buf))
-            }
-            Self::Unix(socket) => {
-                socket.set_read_timeout(Some(wait)).and_then(|()| socket.read(buf))
-            }
+            Self::Tcp(socket) => socket
+                .set_read_timeout(Some(wait))
+                .and_then(|()| socket.read(buf)),
+            Self::Unix(socket) => socket
+                .set_read_timeout(Some(wait))
+                .and_then(|()| socket.read(buf)),
         };
         if at_once {
             self.set_nonblocking(false)?;

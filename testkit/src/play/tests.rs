@@ -91,9 +91,11 @@ fn played(text: &str) -> Result<Parrot, String> {
 #[test]
 fn a_script_that_holds_passes() {
     let parrot = played(
-        "config a b\n> SAY hello\n\"hello\"\na> WAIT\n(blocked)\n+5ms\nb> WAKE\nOK\na<\n(integer) 1\n\
+        "config a b\n> SAY hello\n\"hello\"\na> WAIT\n(blocked)\n+5ms\nb> WAKE\nOK\na<\n\
+         (integer) 1\n\
          > SAY 7-1\n\"{id=id}\"\n> SAY {$id}\n\"7-1\"\n> SAY x{ab*3}\n\"xababab\"\n\
-         > LIST a b c\n(any order)\n1) \"c\"\n2) \"a\"\n3) \"b\"\n> NONE\n(nil)\n> NONE\n(nil array)\n\
+         > LIST a b c\n(any order)\n1) \"c\"\n2) \"a\"\n3) \"b\"\n> NONE\n(nil)\n\
+         > NONE\n(nil array)\n\
          > SAY x\n\"y\"\n~ parrot: repeats\n\"x\"\na> WAIT\n(blocked)\na!\n> SAY x\n(any)\n",
     );
     let parrot = parrot.unwrap_or_else(|failure| panic!("{failure}"));
