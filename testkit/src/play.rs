@@ -138,16 +138,13 @@ impl Player<'_> {
         }
         let last = steps.last().map_or(0, |step| step.line);
         for (name, connection) in &self.connections {
-            match self.target.pending(*connection) {
-                Ok(Some(reply)) => {
-                    let what = format!(
-                        "connection {name:?} got more at the end:\n{}",
-                        render(&reply)
-                    );
-                    return Err((last, what));
-                }
-                // Closed by the server after its last reply, which the script knows about.
-                Ok(None) | Err(_) => {}
+            // An error means that the server has closed it after its last reply, as the script knows.
+            if let Ok(Some(reply)) = self.target.pending(*connection) {
+                let got = render(&reply);
+                return Err((
+                    last,
+                    format!("connection {name:?} got more at the end:\n{got}"),
+                ));
             }
         }
         Ok(())

@@ -19,7 +19,7 @@ pub fn split(line: &str) -> Result<Vec<Vec<u8>>, String> {
             b'\'' => single_quoted(&rest[1..])?,
             _ => {
                 let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-                (rest[..end].as_bytes().to_vec(), &rest[end..])
+                (rest.as_bytes()[..end].to_vec(), &rest[end..])
             }
         };
         if !(after.is_empty() || after.starts_with(char::is_whitespace)) {
