@@ -93,7 +93,9 @@ fn execute(name: &str, seconds: u32) -> Result<(), String> {
         std::fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     }
     let program = out().join(HOST).join("release").join(name);
-    Tool::new(&program.to_string_lossy())
+    let log = out().join(format!("{name}.log"));
+    println!("{name}: {seconds} s");
+    let result = Tool::new(&program.to_string_lossy())
         .arg(&corpus)
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .arg(format!("-max_total_time={seconds}"))
@@ -102,5 +104,14 @@ fn execute(name: &str, seconds: u32) -> Result<(), String> {
         .arg("-rss_limit_mb=2048")
         .arg("-verbosity=0")
         .arg("-print_final_stats=1")
-        .run()
+        .run_logged(&log);
+    let text = std::fs::read_to_string(&log).unwrap_or_default();
+    match &result {
+        Ok(()) => text
+            .lines()
+            .filter(|line| line.contains("executed_units"))
+            .for_each(|line| println!("{line}")),
+        Err(_) => text.lines().for_each(|line| eprintln!("{line}")),
+    }
+    result
 }

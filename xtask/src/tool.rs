@@ -110,6 +110,19 @@ impl Tool {
         self.judge(status.map(|status| status.success().then_some(()).ok_or(status)))
     }
 
+    /// Runs it with its output in a file.
+    pub fn run_logged(mut self, log: &Path) -> Result<(), String> {
+        let opened = std::fs::File::create(log).and_then(|file| Ok((file.try_clone()?, file)));
+        let (out, err) = opened.map_err(|e| format!("{}: {e}", log.display()))?;
+        let status = self
+            .command
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err)
+            .status();
+        self.judge(status.map(|status| status.success().then_some(()).ok_or(status)))
+    }
+
     /// Runs it and hands back what it printed.
     pub fn output(mut self) -> Result<String, String> {
         let output = self
