@@ -1,2 +1,117 @@
 //! The project's own tasks: `cargo xtask TASK`.
-fn main() {}
+//!
+//! Two of them matter most. `test` prepares a bare machine and runs every test; `ci` is that plus
+//! formatting, lints, dependency checks and the Arm job, and is exactly what `.ci/run` runs. Each
+//! task is a list of named steps (`steps`), so every long run ends with the same table.
+//!
+//! # Why not shell scripts or make?
+//! A step has to say what is missing and what to do about it, skip when it may, and count. That is
+//! a program, and the people who change it read Rust already.
+#![forbid(unsafe_code)]
+
+mod arm;
+mod deny;
+mod fuzz;
+mod machine;
+mod pages;
+mod steps;
+mod test;
+mod tidy;
+mod tool;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+use steps::Report;
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    about = "Tidemill's own tasks",
+    disable_help_subcommand = true
+)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Install what the tests need, build, and run every test.
+    Test {
+        /// Run only these steps (their first words; `--list` names them).
+        steps: Vec<String>,
+        /// Name the steps and stop.
+        #[arg(long)]
+        list: bool,
+        /// Seconds that each fuzz target runs.
+        #[arg(long, default_value_t = 10)]
+        fuzz_seconds: u32,
+    },
+    /// Everything that continuous integration runs: test, formatting, lints, dependencies, arm.
+    Ci,
+    /// Build for 64-bit Arm and test under an emulator.
+    Arm {
+        /// Run only these steps.
+        steps: Vec<String>,
+    },
+    /// Check the house rules: crate edges, headers, line lengths, leftovers.
+    Tidy,
+    /// Check licences, bans and sources of the dependencies.
+    Deny,
+    /// Write the generated files anew.
+    Gen,
+    /// Fuzz one target, or name the targets.
+    Fuzz {
+        /// The target; left out, the targets are listed.
+        target: Option<String>,
+        /// How long to run.
+        #[arg(long, default_value_t = 60)]
+        seconds: u32,
+    },
+}
+
+fn main() -> ExitCode {
+    let mut report;
+    match Cli::parse().task {
+        Task::Test {
+            steps,
+            list,
+            fuzz_seconds,
+        } => {
+            report = Report::only(steps, list);
+            test::all(&mut report, fuzz_seconds);
+        }
+        Task::Ci => {
+            report = Report::new();
+            test::all(&mut report, 10);
+            report.step("formatting", test::formatting);
+            report.step("clippy", test::clippy);
+            report.step("dependencies", deny::check);
+            arm::all(&mut report);
+        }
+        Task::Arm { steps } => {
+            report = Report::only(steps, false);
+            arm::all(&mut report);
+        }
+        Task::Tidy => return one(tidy::check()),
+        Task::Deny => return one(deny::check().map(drop)),
+        Task::Gen => return one(pages::write()),
+        Task::Fuzz { target: None, .. } => return one(fuzz::list()),
+        Task::Fuzz {
+            target: Some(target),
+            seconds,
+        } => return one(fuzz::run(&target, seconds)),
+    }
+    report.finish()
+}
+
+/// The exit code of a task that is a single step.
+fn one(result: Result<(), String>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("{problem}");
+            ExitCode::FAILURE
+        }
+    }
+}

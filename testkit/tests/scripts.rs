@@ -1,0 +1,67 @@
+//! Every behaviour script, against the real Redis and against our server at one and two threads.
+//!
+//! `SCRIPT=getex cargo test -p testkit` plays only the scripts whose path or title holds the word.
+//! A server that is not there is said and left out: the real Redis comes with `cargo xtask test`,
+//! ours with `cargo build --release`.
+
+use std::path::{Path, PathBuf};
+use testkit::{Live, Server, files, oracle, our_server, parse, play};
+
+fn play_all(name: &str, program: Option<PathBuf>, options: &[&str]) {
+    let Some(program) = program else {
+        println!("no {name} here: `cargo xtask test` installs and builds what is missing");
+        return;
+    };
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/engine/tests/scripts");
+    let wanted = std::env::var("SCRIPT").unwrap_or_default();
+    let server = Server::start(&program, options).unwrap_or_else(|problem| panic!("{problem}"));
+    let mut target = Live::new(name, server);
+    let (mut played, mut failures) = (0, Vec::new());
+    for (path, text) in files(&dir).expect("the scripts are readable") {
+        let file = path
+            .strip_prefix(&dir)
+            .unwrap_or(&path)
+            .display()
+            .to_string();
+        let scripts = parse(&file, &text).unwrap_or_else(|problem| panic!("{problem}"));
+        for script in scripts.iter().filter(|script| script.plays_on(name)) {
+            if !file.contains(&wanted) && !script.title.contains(&wanted) {
+                continue;
+            }
+            played += 1;
+            failures.extend(play(script, &mut target).err());
+        }
+    }
+    println!("{played} scripts on {name}, {} failed", failures.len());
+    let texts: Vec<String> = failures.iter().map(ToString::to_string).collect();
+    assert!(
+        failures.is_empty(),
+        "{} of {played} failed\n\n{}",
+        texts.len(),
+        texts.join("\n")
+    );
+    assert!(played > 0 || !wanted.is_empty(), "no script was found");
+}
+
+#[test]
+fn scripts_hold_on_the_real_redis() {
+    play_all("redis-8.10", oracle(), &["--enable-debug-command", "yes"]);
+}
+
+#[test]
+fn scripts_hold_on_our_server_with_one_thread() {
+    play_all(
+        "tidemill",
+        our_server(),
+        &["--enable-debug-command", "yes", "--threads", "1"],
+    );
+}
+
+#[test]
+fn scripts_hold_on_our_server_with_two_threads() {
+    play_all(
+        "tidemill",
+        our_server(),
+        &["--enable-debug-command", "yes", "--threads", "2"],
+    );
+}

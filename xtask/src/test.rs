@@ -1,0 +1,120 @@
+//! `cargo xtask test`: from a bare machine to every test run.
+//!
+//! The order is: install, build, then the tests from the cheapest to the slowest. Whatever needs
+//! something that this machine cannot have (the nightly toolchain, `../shared`) says so in a line
+//! and the rest runs.
+
+use crate::fuzz;
+use crate::machine;
+use crate::steps::{Done, Report, StepResult};
+use crate::tool::{Tool, on_path, python, root, server, target};
+
+/// Every step of `test`.
+pub fn all(report: &mut Report, fuzz_seconds: u32) {
+    report.must("packages", machine::packages);
+    report.step("python", machine::python_packages);
+    report.step("peers", machine::peers);
+    report.must("build", build);
+    report.step("tests", tests);
+    report.step("doc tests", doc_tests);
+    report.step("sanitizer", sanitizer);
+    report.step("fuzz", || fuzz::short(fuzz_seconds));
+    report.step("python clients", python_clients);
+    for threads in [1, 2] {
+        report.step(&format!("walk-through, threads {threads}"), || {
+            walkthrough(threads)
+        });
+    }
+}
+
+fn build() -> StepResult {
+    Tool::new("cargo build --release --workspace --exclude xtask --bins").run()?;
+    Ok(Done::Ran)
+}
+
+/// Unit, script and tidy tests. They find the built server through the environment.
+fn tests() -> StepResult {
+    let runner = match on_path("cargo-nextest") {
+        true => "cargo nextest run --workspace --no-fail-fast",
+        false => "cargo test --workspace --no-fail-fast --all-targets",
+    };
+    Tool::new(runner).env("TIDEMILL_SERVER", server()).run()?;
+    Ok(Done::Ran)
+}
+
+/// The examples in the documentation, which nextest leaves out.
+fn doc_tests() -> StepResult {
+    Tool::new("cargo test --workspace --doc --quiet").run()?;
+    Ok(Done::Ran)
+}
+
+/// The data structures' own tests under AddressSanitizer.
+fn sanitizer() -> StepResult {
+    if !machine::nightly() {
+        return machine::no_nightly();
+    }
+    Tool::new("cargo +nightly test -p structure --lib --tests --quiet")
+        .arg("--target")
+        .arg(HOST)
+        .env("RUSTFLAGS", "-Zsanitizer=address")
+        .env("PROPTEST_CASES", "64")
+        .env("CARGO_TARGET_DIR", target().join("asan"))
+        .run()?;
+    Ok(Done::Ran)
+}
+
+/// The machine that this program was built for: the only one the sanitizer runs are made on.
+#[cfg(target_arch = "aarch64")]
+pub const HOST: &str = "aarch64-unknown-linux-gnu";
+/// The machine that this program was built for: the only one the sanitizer runs are made on.
+#[cfg(not(target_arch = "aarch64"))]
+pub const HOST: &str = "x86_64-unknown-linux-gnu";
+
+fn python_clients() -> StepResult {
+    Tool::new(&python().to_string_lossy())
+        .arg("-m")
+        .arg("pytest")
+        .arg("-q")
+        .arg("-pno:cacheprovider")
+        .arg("tests/clients")
+        .env("TIDEMILL_SERVER", server())
+        .run()?;
+    Ok(Done::Ran)
+}
+
+fn walkthrough(threads: u32) -> StepResult {
+    let command = format!(
+        "{} --port {{port}} --dir {{dir}} --threads {threads}",
+        server().display()
+    );
+    walk(&command, 100_000)?;
+    Ok(Done::Ran)
+}
+
+/// Runs the walk-through with a server command and a number of requests a benchmark row.
+pub fn walk(server: &str, requests: u32) -> Result<(), String> {
+    if !on_path("redis-cli") {
+        return Err("no redis-cli: install Debian's redis-tools".to_owned());
+    }
+    Tool::new(&python().to_string_lossy())
+        .arg(root().join("testkit/walkthrough.py"))
+        .arg("--server")
+        .arg(server)
+        .arg("--requests")
+        .arg(requests.to_string())
+        .run()
+}
+
+/// Whether every file is formatted.
+pub fn formatting() -> StepResult {
+    Tool::new("cargo fmt --all --check")
+        .run()
+        .map_err(|e| format!("run `cargo fmt --all`; {e}"))?;
+    Ok(Done::Ran)
+}
+
+/// Lints, warnings denied.
+pub fn clippy() -> StepResult {
+    Tool::new("cargo clippy --workspace --all-targets -- -D warnings").run()?;
+    Ok(Done::Ran)
+}
