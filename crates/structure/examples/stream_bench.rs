@@ -107,13 +107,11 @@ fn groups(report: &Report, stream: &mut Stream) {
         for n in 0..entries {
             let (group, view) = stream.group_and_entries(b"g").expect("created above");
             let (consumer, _) = group.add_consumer(b"c", n);
-            let start = group.last_delivered.next().expect("ids are left");
-            let entry = view
-                .range(start, StreamId::MAX)
-                .next()
-                .expect("an entry is left");
+            let mut unread = view.unread(group);
+            let entry = unread.next().expect("an entry is left");
             group.hold(entry.id, consumer, 1_700_000_000_000 + n / 10, 1);
             group.advance(entry.id, &view.progress);
+            view.bookmark(group, &unread);
         }
     });
     report.bytes("resident a pending entry", resident_bytes() - before);

@@ -121,7 +121,7 @@ impl Progress {
 
     /// How many entries the group has yet to read; none where it cannot be known.
     pub fn lag(&self, group: &Group) -> Option<u64> {
-        let last = group.last_delivered;
+        let last = group.last_delivered();
         if self.entries_added == 0 || self.length == 0 {
             return Some(0);
         }
@@ -150,6 +150,23 @@ impl<'a> EntriesView<'a> {
         self.entries.range(start, end)
     }
 
+    /// The entries that the group has not read.
+    pub fn unread(&self, group: &Group) -> Range<'a> {
+        let resumed = group
+            .place
+            .and_then(|place| self.entries.resume(place, StreamId::MAX));
+        resumed.unwrap_or_else(|| match group.last_delivered().next() {
+            Some(start) => self.entries.range(start, StreamId::MAX),
+            None => self.entries.range(StreamId::MAX, StreamId::MIN),
+        })
+    }
+
+    /// Notes how far the group has come in its unread entries, so that the next read need not
+    /// search. To be called after [`Group::advance`] went past each entry taken from the range.
+    pub fn bookmark(&self, group: &mut Group, unread: &Range<'_>) {
+        group.place = self.entries.place(unread);
+    }
+
     /// The entry with this id.
     pub fn get(&self, id: StreamId) -> Option<Entry<'a>> {
         self.entries.get(id)
@@ -163,6 +180,10 @@ pub struct Stream {
     last_id: StreamId,
     max_deleted_id: StreamId,
     entries_added: u64,
+    #[expect(
+        clippy::vec_box,
+        reason = "inserting moves the groups behind, and they are big"
+    )]
     groups: Vec<Box<Group>>,
     limits: IdempotencyLimits,
     idempotency: Option<Box<Idempotency>>,
@@ -402,7 +423,7 @@ impl Stream {
     fn trim_acknowledged(&mut self, threshold: Threshold, limit: u64) -> u64 {
         let before = self.len();
         // Nothing past this was read by every group.
-        let read_by_all = self.groups.iter().map(|group| group.last_delivered).min();
+        let read_by_all = self.groups.iter().map(|group| group.last_delivered()).min();
         let mut next = self.entries.first_block();
         while let Some((base, live, _)) = next {
             let removed = before - self.len();

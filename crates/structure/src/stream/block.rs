@@ -259,7 +259,8 @@ impl Block {
         put_varint(bytes, plan.ms);
         put_varint(bytes, plan.seq);
         if plan.shared {
-            for value in fields.skip(1).step_by(2) {
+            let mut source = fields;
+            while let (Some(_), Some(value)) = (source.next(), source.next()) {
                 put_bytes(bytes, value);
             }
         } else {

@@ -27,6 +27,17 @@ pub(super) struct Entries {
     tail: Option<Block>,
     live: u64,
     heap_bytes: usize,
+    /// Changes whenever offsets in blocks may have.
+    moves: u64,
+}
+
+/// A place between two entries, to go on reading from without searching. It is only a hint: a
+/// place that no longer stands is found by id instead.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    base: StreamId,
+    at: usize,
+    moves: u64,
 }
 
 impl Entries {
@@ -134,6 +145,40 @@ impl Entries {
         range
     }
 
+    /// The entries from the place on; none where the place no longer stands.
+    pub(super) fn resume(&self, place: Place, end: StreamId) -> Option<Range<'_>> {
+        if place.moves != self.moves {
+            return None;
+        }
+        let nothing = self.sealed.range(..StreamId::MIN);
+        if let Some(tail) = self.tail.as_ref().filter(|tail| tail.base() == place.base) {
+            return Some(Range {
+                sealed: nothing,
+                tail: None,
+                at: Some((tail, place.at)),
+                end,
+            });
+        }
+        let mut sealed = self.sealed.range(place.base..);
+        let (base, block) = sealed.next()?;
+        let at = Some((block, place.at));
+        (*base == place.base).then_some(Range {
+            sealed,
+            tail: self.tail.as_ref(),
+            at,
+            end,
+        })
+    }
+
+    /// The place where the range has arrived, if it has not ended.
+    pub(super) fn place(&self, range: &Range<'_>) -> Option<Place> {
+        range.at.map(|(block, at)| Place {
+            base: block.base(),
+            at,
+            moves: self.moves,
+        })
+    }
+
     pub(super) fn range_back(&self, start: StreamId, end: StreamId) -> RangeBack<'_> {
         if start > end {
             return RangeBack {
@@ -179,6 +224,7 @@ impl Entries {
         let before = block.memory_bytes();
         let removed = change(block);
         self.live -= removed;
+        self.moves += 1;
         let (base, live, after) = (block.base(), block.live(), block.memory_bytes());
         if live > 0 {
             self.heap_bytes = self.heap_bytes - before + after;
@@ -230,10 +276,18 @@ impl Entries {
 
     /// Deletes from the front of the first block while `doomed` says so.
     pub(super) fn trim_first_block(&mut self, doomed: impl FnMut(StreamId) -> bool) -> u64 {
-        let Some((base, ..)) = self.first_block() else {
-            return 0;
+        let Some(mut first) = self.sealed.first_entry() else {
+            return self.edit(StreamId::MAX, |tail| tail.trim_front(doomed));
         };
-        self.edit(base, |block| block.trim_front(doomed))
+        let before = first.get().memory_bytes();
+        let removed = first.get_mut().trim_front(doomed);
+        self.live -= removed;
+        self.heap_bytes = self.heap_bytes + first.get().memory_bytes() - before;
+        self.moves += 1;
+        if first.get().live() == 0 {
+            self.heap_bytes -= first.remove().memory_bytes();
+        }
+        removed
     }
 
     /// Deletes from the block with this base every entry of which `doomed` says so.

@@ -11,6 +11,7 @@ use std::mem::size_of;
 use std::sync::Arc;
 
 use super::Progress;
+use super::entries::Place;
 use super::id::StreamId;
 use super::pending::{ConsumerIndex, Pending, PendingEntry, PendingRange};
 
@@ -41,8 +42,9 @@ impl Consumer {
 #[derive(Clone, Debug)]
 pub struct Group {
     name: Box<[u8]>,
-    /// The greatest id that was delivered as new.
-    pub last_delivered: StreamId,
+    last_delivered: StreamId,
+    /// Where the first unread entry lies.
+    pub(super) place: Option<Place>,
     /// How many of the entries ever added lie at or before `last_delivered`; none if unknown.
     pub entries_read: Option<u64>,
     pending: Pending,
@@ -57,6 +59,7 @@ impl Group {
         Group {
             name: name.into(),
             last_delivered,
+            place: None,
             entries_read,
             pending: Pending::default(),
             released: 0,
@@ -69,6 +72,17 @@ impl Group {
     /// Its name.
     pub fn name(&self) -> &[u8] {
         &self.name
+    }
+
+    /// The greatest id that was delivered as new.
+    pub fn last_delivered(&self) -> StreamId {
+        self.last_delivered
+    }
+
+    /// Sets how far the group has read (XGROUP SETID, XCLAIM LASTID, or loading a file).
+    pub fn set_last_delivered(&mut self, id: StreamId) {
+        self.last_delivered = id;
+        self.place = None;
     }
 
     /// How many entries are pending, released ones included.

@@ -41,6 +41,9 @@ const INNER_MAX: usize = 48;
 const HELD: u64 = 1 << 63;
 const TICK_BITS: u32 = 16;
 const TICK_MAX: u64 = (1 << TICK_BITS) - 1;
+/// Where the ticks start of deliveries dated before the latest one (XCLAIM IDLE and TIME). They
+/// come after all that were on time then. Where ticks run out, ids decide.
+const TICK_LATE: u64 = 1 << (TICK_BITS - 1);
 const MS_MAX: u64 = (1 << 47) - 1;
 /// Delivery counts that do not fit two bytes: XNACK FATAL's, and a number kept aside.
 const COUNT_FATAL: u16 = u16::MAX - 1;
@@ -127,6 +130,7 @@ pub(super) struct Pending {
     releases: u64,
     latest_ms: u64,
     tick: u64,
+    late_tick: u64,
 }
 
 impl Default for Pending {
@@ -138,6 +142,7 @@ impl Default for Pending {
             releases: 0,
             latest_ms: 0,
             tick: 0,
+            late_tick: TICK_LATE,
         }
     }
 }
@@ -161,17 +166,17 @@ impl Pending {
         deliveries: u64,
     ) -> Option<PendingEntry> {
         let ms = ms.min(MS_MAX);
-        if ms > self.latest_ms {
+        let tick = if ms > self.latest_ms {
             (self.latest_ms, self.tick) = (ms, 0);
+            0
+        } else if ms == self.latest_ms {
+            self.tick = (self.tick + 1).min(TICK_LATE - 1);
+            self.tick
         } else {
-            self.tick = (self.tick + 1).min(TICK_MAX);
-        }
-        self.set(
-            id,
-            HELD | ms << TICK_BITS | self.tick,
-            consumer.0,
-            deliveries,
-        )
+            self.late_tick = (self.late_tick + 1).min(TICK_MAX);
+            self.late_tick
+        };
+        self.set(id, HELD | ms << TICK_BITS | tick, consumer.0, deliveries)
     }
 
     /// Sets or adds the entry as released by its consumer; answers what stood there before.
@@ -194,7 +199,7 @@ impl Pending {
             DELIVERIES_MAX => COUNT_FATAL,
             _ => COUNT_ASIDE,
         };
-        let old = self.root.insert(
+        let (old, sibling) = self.root.insert(
             id,
             State {
                 stamp,
@@ -203,7 +208,7 @@ impl Pending {
             },
         );
         let old = old.map(|state| self.entry(id, state));
-        if let Some(sibling) = self.root.split_if_full() {
+        if let Some(sibling) = sibling {
             let left = std::mem::replace(&mut self.root, Child::new(Node::Inner(Vec::new())));
             self.root.node = Node::Inner(vec![left, sibling]);
             self.root.recompute();
@@ -439,42 +444,50 @@ impl Child {
         }
     }
 
-    fn insert(&mut self, id: StreamId, state: State) -> Option<State> {
+    /// Answers what stood there before, and the new right neighbour where the node was full.
+    fn insert(&mut self, id: StreamId, state: State) -> (Option<State>, Option<Child>) {
         self.first = self.first.min(id);
         let oldest = self.oldest.get_mut();
         *oldest = (*oldest).min(state.stamp);
         self.consumers |= mask_of(state.consumer);
         match &mut self.node {
-            Node::Leaf(leaf) => leaf.insert(id, state),
+            Node::Leaf(leaf) => {
+                if let Some(old) = leaf.replace(id, state) {
+                    return (Some(old), None);
+                }
+                if leaf.len() < LEAF_MAX {
+                    leaf.insert(id, state);
+                    return (None, None);
+                }
+                // Ids are mostly delivered in order: a leaf that overflows at its end stays full.
+                if leaf.last().is_some_and(|last| last < id) {
+                    let next = Leaf::starting(id, state, LEAF_MAX);
+                    return (None, Some(Child::new(Node::Leaf(next))));
+                }
+                let mut right = leaf.split();
+                match right.first() {
+                    Some(first) if first <= id => right.insert(id, state),
+                    _ => leaf.insert(id, state),
+                }
+                self.recompute();
+                (None, Some(Child::new(Node::Leaf(right))))
+            }
             Node::Inner(children) => {
                 let at = position(children, id);
-                let old = children[at].insert(id, state);
-                if let Some(sibling) = children[at].split_if_full() {
-                    children.insert(at + 1, sibling);
+                let (old, sibling) = children[at].insert(id, state);
+                let Some(sibling) = sibling else {
+                    return (old, None);
+                };
+                children.insert(at + 1, sibling);
+                if children.len() <= INNER_MAX {
+                    return (old, None);
                 }
-                old
+                let at_end = at + 2 == children.len();
+                let right = children.split_off(if at_end { at + 1 } else { children.len() / 2 });
+                self.recompute();
+                (old, Some(Child::new(Node::Inner(right))))
             }
         }
-    }
-
-    /// Splits a node over its limit. Whatever grew at its end keeps nearly everything: ids are
-    /// mostly delivered in order, and half-full leaves would double the memory.
-    fn split_if_full(&mut self) -> Option<Child> {
-        let right = match &mut self.node {
-            Node::Leaf(leaf) if leaf.len() > LEAF_MAX => Node::Leaf(leaf.split()),
-            Node::Inner(children) if children.len() > INNER_MAX => {
-                let last_is_new = children.last().is_some_and(|last| last.len() <= 1);
-                let at = if last_is_new {
-                    INNER_MAX
-                } else {
-                    INNER_MAX / 2
-                };
-                Node::Inner(children.split_off(at))
-            }
-            _ => return None,
-        };
-        self.recompute();
-        Some(Child::new(right))
     }
 
     fn remove(&mut self, id: StreamId) -> Option<State> {
@@ -538,13 +551,12 @@ impl Child {
         let mut oldest = u64::MAX;
         match &self.node {
             Node::Leaf(leaf) => {
-                for (at, state) in leaf.states().iter().enumerate() {
-                    let stamp = state.stamp;
-                    oldest = oldest.min(stamp);
-                    if stamp <= limit {
-                        entries.push(Reverse((stamp, leaf.id(at))));
-                    }
+                for state in leaf.states() {
+                    oldest = oldest.min(state.stamp);
                 }
+                let stamps = leaf.states().iter().map(|state| state.stamp).enumerate();
+                let due = stamps.filter(|(_, stamp)| *stamp <= limit);
+                entries.extend(due.map(|(at, stamp)| Reverse((stamp, leaf.id(at)))));
             }
             Node::Inner(children) => {
                 for child in children {

@@ -449,15 +449,14 @@ impl Twins {
         let (group_, entries) = self.stream.group_and_entries(&name).expect("a group");
         let (index, _) = group_.add_consumer(&[consumer], ms);
         let twin = self.twin.groups.get_mut(&name).expect("the groups exist");
-        let Some(start) = group_.last_delivered.next() else {
-            return;
-        };
-        for entry in entries.range(start, StreamId::MAX).take(count) {
+        let mut unread = entries.unread(group_);
+        for entry in unread.by_ref().take(count) {
             group_.hold(entry.id, index, ms, 1);
             group_.advance(entry.id, &entries.progress);
             twin.hold(entry.id, &[consumer], ms, 1);
             twin.last = entry.id;
         }
+        entries.bookmark(group_, &unread);
     }
 
     fn compare(&self, probe: u64) {
@@ -629,12 +628,10 @@ fn many_pending_entries_keep_their_order() {
 
 fn read_one(stream: &mut Stream) {
     let (group, entries) = stream.group_and_entries(b"g").expect("a group");
-    let start = group.last_delivered.next().expect("not the last id");
-    let entry = entries
-        .range(start, StreamId::MAX)
-        .next()
-        .expect("an entry to read");
+    let mut unread = entries.unread(group);
+    let entry = unread.next().expect("an entry to read");
     group.advance(entry.id, &entries.progress);
+    entries.bookmark(group, &unread);
 }
 
 #[test]

@@ -89,17 +89,30 @@ impl Leaf {
         self.find(id).map(|at| self.states[at])
     }
 
-    /// Sets or adds; answers what stood there before.
-    pub(super) fn insert(&mut self, id: StreamId, state: State) -> Option<State> {
-        let at = self.lower_bound(id);
-        if at < self.len() && self.id(at) == id {
-            return Some(std::mem::replace(&mut self.states[at], state));
-        }
-        if self.states.is_empty() {
-            self.ids = Ids::Narrow {
+    /// A leaf of one entry with room for more.
+    pub(super) fn starting(id: StreamId, state: State, capacity: usize) -> Leaf {
+        let mut leaf = Leaf {
+            ids: Ids::Narrow {
                 base_ms: id.ms,
-                ids: Vec::new(),
-            };
+                ids: Vec::with_capacity(capacity),
+            },
+            states: Vec::with_capacity(capacity),
+        };
+        leaf.insert(id, state);
+        leaf
+    }
+
+    /// Sets the state of an id that is there; answers the one before.
+    pub(super) fn replace(&mut self, id: StreamId, state: State) -> Option<State> {
+        let at = self.find(id)?;
+        Some(std::mem::replace(&mut self.states[at], state))
+    }
+
+    /// Adds an id that is not there.
+    pub(super) fn insert(&mut self, id: StreamId, state: State) {
+        let at = self.lower_bound(id);
+        if let (true, Ids::Narrow { base_ms, .. }) = (self.states.is_empty(), &mut self.ids) {
+            *base_ms = id.ms;
         }
         self.states.insert(at, state);
         match &mut self.ids {
@@ -113,7 +126,6 @@ impl Leaf {
             },
             Ids::Wide(ids) => ids.insert(at, id),
         }
-        None
     }
 
     pub(super) fn remove(&mut self, id: StreamId) -> Option<State> {
@@ -129,31 +141,17 @@ impl Leaf {
         Some(self.states.remove(at))
     }
 
-    /// Takes the upper part off: the last entry alone where it is the newest of an ascending run.
+    /// Takes the upper half off.
     pub(super) fn split(&mut self) -> Leaf {
-        let newest = self.states.iter().map(|state| state.stamp).max();
-        let last = self.states.last().map(|state| state.stamp);
-        let at = if newest == last {
-            self.len() - 1
-        } else {
-            self.len() / 2
-        };
+        let at = self.len() / 2;
         let ids: Vec<StreamId> = (at..self.len()).map(|at| self.id(at)).collect();
         match &mut self.ids {
-            Ids::Narrow { ids, .. } => {
-                ids.truncate(at);
-                ids.shrink_to_fit();
-            }
-            Ids::Wide(ids) => {
-                ids.truncate(at);
-                ids.shrink_to_fit();
-            }
+            Ids::Narrow { ids, .. } => ids.truncate(at),
+            Ids::Wide(ids) => ids.truncate(at),
         }
-        let states = self.states.split_off(at);
-        self.states.shrink_to_fit();
         Leaf {
             ids: Ids::of(ids),
-            states,
+            states: self.states.split_off(at),
         }
     }
 
