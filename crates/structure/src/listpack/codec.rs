@@ -100,7 +100,8 @@ impl Hash for Entry<'_> {
 
 /// An element ready to be written: its head, payload and back length are known.
 pub(crate) struct Encoded<'a> {
-    head: [u8; 9],
+    /// The head; of an integer, the whole entry. Meaningless beyond `head_len`.
+    head: [u8; 10],
     head_len: u8,
     back_len: u8,
     payload: &'a [u8],
@@ -122,8 +123,8 @@ impl<'a> Encoded<'a> {
     /// Encodes an integer.
     #[inline]
     pub fn int(n: i64) -> Encoded<'a> {
-        let mut head = [0; 9];
-        let head_len = if (0..=127).contains(&n) {
+        let mut head = [0; 10];
+        let forward = if (0..=127).contains(&n) {
             head[0] = n as u8;
             1
         } else if (-4096..=4095).contains(&n) {
@@ -131,28 +132,28 @@ impl<'a> Encoded<'a> {
             head[1] = n as u8;
             2
         } else {
-            let width = match n {
-                -0x8000..=0x7FFF => 2,
-                -0x80_0000..=0x7F_FFFF => 3,
-                -0x8000_0000..=0x7FFF_FFFF => 4,
-                _ => 8,
+            let (kind, width) = match n {
+                -0x8000..=0x7FFF => (0b1111_0001, 2),
+                -0x80_0000..=0x7F_FFFF => (0b1111_0010, 3),
+                -0x8000_0000..=0x7FFF_FFFF => (0b1111_0011, 4),
+                _ => (0b1111_0100, 8),
             };
-            head[0] = 0b1111_0000 + if width == 8 { 4 } else { width - 1 };
-            head[1..].copy_from_slice(&n.to_le_bytes());
-            head[1 + width as usize..].fill(0);
+            head[0] = kind;
+            head[1..9].copy_from_slice(&n.to_le_bytes());
             1 + width
         };
+        head[forward] = forward as u8;
         Encoded {
             head,
-            head_len,
-            back_len: 1,
+            head_len: forward as u8 + 1,
+            back_len: 0,
             payload: &[],
         }
     }
 
     #[inline]
     fn string(value: &'a [u8]) -> Encoded<'a> {
-        let mut head = [0; 9];
+        let mut head = [0; 10];
         let len = value.len();
         let head_len = if len < 64 {
             head[0] = 0b1000_0000 | len as u8;
@@ -176,7 +177,7 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// The size of head and payload, which the back length repeats.
+    /// The size of head and payload, which a string's back length repeats.
     #[inline]
     fn forward_len(&self) -> usize {
         usize::from(self.head_len) + self.payload.len()
@@ -207,6 +208,9 @@ impl<'a> Encoded<'a> {
         }
         let (head, rest) = slot.split_at_mut(usize::from(self.head_len));
         head.copy_from_slice(&self.head[..usize::from(self.head_len)]);
+        if self.back_len == 0 {
+            return;
+        }
         let (payload, back) = rest.split_at_mut(self.payload.len());
         payload.copy_from_slice(self.payload);
         write_back(self.forward_len(), back);
@@ -222,6 +226,9 @@ impl<'a> Encoded<'a> {
             return;
         }
         out.extend_from_slice(&self.head[..usize::from(self.head_len)]);
+        if self.back_len == 0 {
+            return;
+        }
         out.extend_from_slice(self.payload);
         let mut back = [0; 5];
         let back = &mut back[..usize::from(self.back_len)];
@@ -229,7 +236,7 @@ impl<'a> Encoded<'a> {
         out.extend_from_slice(back);
     }
 
-    /// Whether head and back length take one byte each, as they do for most.
+    /// Whether this is a string whose head and back length take one byte each, as most do.
     #[inline]
     fn is_short(&self) -> bool {
         self.head_len == 1 && self.back_len == 1
