@@ -491,11 +491,52 @@ impl<T> Table<T> {
         self.segments.iter().flat_map(Segment::iter)
     }
 
+    /// Shows `each` the records whose hashes, without the `skip` first bits, begin with the 32
+    /// bits of `prefix`.
+    pub fn with_prefix<'t>(&'t self, prefix: u32, mut each: impl FnMut(u64, RecordRef<'t, T>)) {
+        let low = u64::from(prefix) << 32 >> self.skip;
+        let Some(entry) = self.entry(low) else { return };
+        let segment = &self.segments[entry.segment as usize];
+        // All hashes with this prefix share a home bucket while a segment covers more than a
+        // 2^32nd of the table; the bits behind the prefix may reach into the next bucket.
+        let last = low | (u64::from(u32::MAX) >> self.skip);
+        let homes = self.home(low, entry.depth)..=self.home(last, entry.depth);
+        for home in homes {
+            let home_of = |key: &[u8]| self.home(hash(&self.seed, key), entry.depth);
+            segment.each_of_home(home, home_of, |record| {
+                let hash = hash(&self.seed, record.key());
+                if (hash << self.skip) >> 32 == u64::from(prefix) {
+                    each(hash, record);
+                }
+            });
+        }
+    }
+
+    /// The record of `key`; `update` gives its new access bits from the old.
+    #[inline]
+    pub fn find_touched(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        update: impl FnOnce(u32) -> u32,
+    ) -> Option<RecordRef<'_, T>> {
+        let spot = self.spot(hash, key)?;
+        let segment = &mut self.segments[spot.segment as usize];
+        segment.update_access(spot.place, update);
+        Some(segment.record(spot.place))
+    }
+
     /// Removes up to `budget` records and drops them. True when none is left.
     pub fn free_some(&mut self, budget: usize) -> bool {
+        self.free_with(budget, drop)
+    }
+
+    /// Removes up to `budget` records and gives them to `each`. True when none is left. Until then
+    /// the table may only be freed further.
+    pub fn free_with(&mut self, budget: usize, mut each: impl FnMut(Record<T>)) -> bool {
         let mut left = budget;
         while let Some(segment) = self.segments.last_mut() {
-            let freed = segment.free_some(left);
+            let freed = segment.free_some(left, &mut each);
             self.len -= freed;
             left -= freed;
             if left == 0 && !segment.is_empty() {

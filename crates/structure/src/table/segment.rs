@@ -262,6 +262,26 @@ impl<T> Segment<T> {
         }
     }
 
+    /// Changes the access bits of the record at `place`.
+    #[inline]
+    pub(super) fn update_access(&mut self, place: Place, update: impl FnOnce(u32) -> u32) {
+        // SAFETY: the place is used; the record is put back below.
+        let mut record = std::mem::ManuallyDrop::new(unsafe { self.take(place) });
+        let old = record.access();
+        let new = update(old);
+        if new != old {
+            record.set_access(new);
+        }
+        // Setting the access bits never moves a record: the address in the place is still right.
+        if let Place::Stash(index) = place {
+            // SAFETY: the entry's record was taken above; it is overwritten without a drop.
+            unsafe {
+                let back = std::mem::ManuallyDrop::take(&mut record);
+                std::ptr::write(&mut self.stash[index as usize].record, back);
+            }
+        }
+    }
+
     /// Takes the record out of its place, which still counts as used.
     ///
     /// # Safety
@@ -422,11 +442,14 @@ impl<T> Segment<T> {
         records
     }
 
-    /// Drops up to `budget` records and returns how many. Counts of homes are not kept: the
+    /// Gives `each` up to `budget` records and returns how many. Counts of homes are not kept: the
     /// segment is on its way out.
-    pub(super) fn free_some(&mut self, budget: usize) -> usize {
+    pub(super) fn free_some(&mut self, budget: usize, each: &mut impl FnMut(Record<T>)) -> usize {
         let mut freed = 0;
-        while freed < budget && self.stash.pop().is_some() {
+        while freed < budget
+            && let Some(stashed) = self.stash.pop()
+        {
+            each(stashed.record);
             freed += 1;
         }
         for bucket in &mut self.buckets {
@@ -437,7 +460,7 @@ impl<T> Segment<T> {
                 }
                 bucket.used &= !(1 << slot);
                 // SAFETY: the slot was used and is marked unused: nobody reads it again.
-                drop(unsafe { Record::<T>::from_raw(bucket.pointer(slot)) });
+                each(unsafe { Record::from_raw(bucket.pointer(slot)) });
                 freed += 1;
             }
         }
@@ -473,6 +496,6 @@ impl<T> Segment<T> {
 
 impl<T> Drop for Segment<T> {
     fn drop(&mut self) {
-        self.free_some(usize::MAX);
+        self.free_some(usize::MAX, &mut drop);
     }
 }

@@ -1,0 +1,500 @@
+//! What a command handler sees: its client, the keys whose stripes are locked, the time, the host.
+//!
+//! Handlers read keys with [`Context::read`] and [`Context::edit`], which hide keys past their
+//! deadline, and report each change with [`Context::changed`], which tells watchers, waiting
+//! clients and listeners.
+
+use resp::{Args, OwnedArgs};
+use structure::record::{Displaced, Record, RecordRef, Value, ValueRef};
+use structure::stripes::Held;
+
+use crate::CommandError;
+use crate::blocking::Block;
+use crate::handler::Entry;
+use crate::host::Host;
+use crate::keyspace::{Deadline, Editing, Graveyard, Shared, Stripe};
+use crate::notify::Class;
+use crate::object::{Kind, Object};
+use crate::pubsub::ChannelKind;
+use crate::session::Session;
+use crate::settings::Settings;
+
+/// A command's surroundings.
+pub struct Context<'a> {
+    /// The client.
+    pub session: &'a mut Session,
+    /// The locked stripes.
+    pub keyspace: Held<'a, Stripe>,
+    /// What all threads share.
+    pub shared: &'a Shared,
+    /// The configuration.
+    pub settings: &'a Settings,
+    /// Whoever runs the engine.
+    pub host: &'a mut dyn Host,
+    /// The command that runs.
+    pub entry: &'a Entry,
+    /// The time: Unix milliseconds. It stands still while a command runs.
+    pub now_ms: u64,
+    /// Whether the command may wait: not inside EXEC or a script.
+    pub may_block: bool,
+    /// What the command leaves for the executor.
+    pub effects: &'a mut Effects,
+    /// The hash of one of the command's words, if the caller had to compute it anyway.
+    pub known_hash: Option<(*const u8, u64)>,
+}
+
+/// What a command leaves behind, beside its reply.
+#[derive(Default)]
+pub struct Effects {
+    /// How many changes it made.
+    pub changes: u64,
+    /// Keys that may have become ready for clients that wait: database, hash, key.
+    pub ready: Vec<(u32, u64, Box<[u8]>)>,
+    /// Values to be freed.
+    pub graveyard: Graveyard,
+    /// Set where the command wants to wait.
+    pub block: Option<Block>,
+    /// What to write to the log in place of the command's own words.
+    pub rewrite: Option<Vec<OwnedArgs>>,
+}
+
+impl<'a> Context<'a> {
+    /// The hash of a key.
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> u64 {
+        match self.known_hash {
+            Some((at, hash)) if at == key.as_ptr() => hash,
+            _ => self.shared.hash(key),
+        }
+    }
+
+    /// The stripe of a hash.
+    #[inline]
+    pub fn stripe(&mut self, hash: u64) -> &mut Stripe {
+        self.keyspace.get_mut(self.shared.stripe(hash))
+    }
+
+    /// The access bits of a record that is used now: seconds of the last use, or with an LFU policy
+    /// the logarithmic counter and the minute that it was aged last.
+    #[inline]
+    pub fn access(&mut self) -> Access {
+        if self.session.no_touch {
+            return Access::Leave;
+        }
+        #[allow(clippy::cast_possible_truncation)] // 24 bits are kept.
+        let seconds = (self.now_ms / 1000) as u32 & 0xff_ffff;
+        if !self.settings.lfu {
+            return Access::Last(seconds);
+        }
+        Access::Frequency {
+            minute: (seconds / 60) & 0xffff,
+            draw: self.host.random(),
+            log_factor: self.settings.lfu_log_factor,
+            decay_minutes: self.settings.lfu_decay_minutes,
+        }
+    }
+
+    /// The record of a key that is alive; counts a hit or a miss. For commands that read.
+    #[inline]
+    pub fn read(&mut self, key: &[u8]) -> Option<RecordRef<'_, Object>> {
+        let (db, hash) = (self.session.db, self.hash(key));
+        if self.remove_if_dead(hash, key) {
+            self.miss(hash, key);
+            return None;
+        }
+        let access = self.access();
+        let stripe = self.keyspace.get_mut(self.shared.stripe(hash));
+        // The lookup is done twice on a miss: the borrow checker does not see that the first one
+        // ends where nothing was found.
+        let found = stripe
+            .db(db)
+            .is_some_and(|db| db.table.find(hash, key).is_some());
+        if !found {
+            self.miss(hash, key);
+            return None;
+        }
+        let stripe = self.keyspace.get_mut(self.shared.stripe(hash));
+        stripe.stats.hits += 1;
+        stripe
+            .db_mut(db)?
+            .table
+            .find_touched(hash, key, |old| access.apply(old))
+    }
+
+    #[cold]
+    fn miss(&mut self, hash: u64, key: &[u8]) {
+        self.stripe(hash).stats.misses += 1;
+        self.notify(Class::MISS, "keymiss", key);
+    }
+
+    /// The record of a key that is alive, to be looked at without counting as use: no hit, no
+    /// miss, no access time.
+    pub fn peek(&mut self, key: &[u8]) -> Option<RecordRef<'_, Object>> {
+        let (db, hash) = (self.session.db, self.hash(key));
+        self.remove_if_dead(hash, key);
+        self.stripe(hash).db(db)?.table.find(hash, key)
+    }
+
+    /// Whether a key is there and alive.
+    pub fn exists(&mut self, key: &[u8]) -> bool {
+        self.peek(key).is_some()
+    }
+
+    /// The type of a key that is alive.
+    pub fn kind(&mut self, key: &[u8]) -> Option<Kind> {
+        Some(match self.peek(key)?.value() {
+            ValueRef::Object(object) => object.kind(),
+            ValueRef::Bytes(_) | ValueRef::Int(_) => Kind::String,
+        })
+    }
+
+    /// The record of a key that is alive, to be changed.
+    #[inline]
+    pub fn edit(&mut self, key: &[u8]) -> Option<Editing<'_>> {
+        let (db, hash) = (self.session.db, self.hash(key));
+        if self.remove_if_dead(hash, key) {
+            return None;
+        }
+        let access = self.access();
+        let mut record = self.stripe(hash).db_mut(db)?.table.find_mut(hash, key)?;
+        let old = record.access();
+        record.set_access(access.apply(old));
+        Some(record)
+    }
+
+    /// The object of a key, to be changed; `None` where there is no such key.
+    ///
+    /// # Errors
+    /// [`CommandError::WrongType`] where it is a string.
+    pub fn edit_object(&mut self, key: &[u8]) -> Result<Option<&mut Object>, CommandError> {
+        match self.edit(key) {
+            None => Ok(None),
+            Some(record) => record
+                .into_object()
+                .map(Some)
+                .ok_or(CommandError::WrongType),
+        }
+    }
+
+    /// The object of a key, to be read; `None` where there is no such key.
+    ///
+    /// # Errors
+    /// [`CommandError::WrongType`] where it is a string.
+    pub fn read_object(&mut self, key: &[u8]) -> Result<Option<&Object>, CommandError> {
+        match self.read(key).map(RecordRef::value) {
+            None => Ok(None),
+            Some(ValueRef::Object(object)) => Ok(Some(object)),
+            Some(_) => Err(CommandError::WrongType),
+        }
+    }
+
+    /// The object of a key whose stripe is held, through a shared reference: several can be read
+    /// together. Counts nothing and hides, but does not remove, a dead key.
+    ///
+    /// # Errors
+    /// [`CommandError::WrongType`] where it is a string.
+    pub fn view_object(&self, key: &[u8]) -> Result<Option<&Object>, CommandError> {
+        let hash = self.hash(key);
+        let stripe = self.keyspace.get(self.shared.stripe(hash));
+        let record = stripe
+            .db(self.session.db)
+            .and_then(|db| db.table.find(hash, key));
+        match record {
+            None => Ok(None),
+            Some(record) if crate::keyspace::is_past(record, self.now_ms) => Ok(None),
+            Some(record) => match record.value() {
+                ValueRef::Object(object) => Ok(Some(object)),
+                _ => Err(CommandError::WrongType),
+            },
+        }
+    }
+
+    /// Sets a key, new or not. Says nothing to anybody: [`Context::changed`] follows. Returns
+    /// whether the key was there.
+    #[inline]
+    pub fn put(&mut self, key: &[u8], value: Value<'_, Object>, deadline: Deadline) -> bool {
+        let (db, hash, now_ms) = (self.session.db, self.hash(key), self.now_ms);
+        self.remove_if_dead(hash, key);
+        let stripe = self.keyspace.get_mut(self.shared.stripe(hash));
+        let bits = stripe.bits();
+        let (existed, displaced) = stripe
+            .db_or_new(db)
+            .put(bits, hash, key, value, deadline, now_ms);
+        self.effects.graveyard.bury(displaced);
+        if existed {
+            return true;
+        }
+        self.added(hash, key);
+        false
+    }
+
+    /// Sets a key to a new object.
+    pub fn put_object(&mut self, key: &[u8], object: Object) -> bool {
+        self.put(key, Value::Object(Box::new(object)), Deadline::Clear)
+    }
+
+    /// A key came into being: its access bits begin, and listeners hear of it.
+    fn added(&mut self, hash: u64, key: &[u8]) {
+        #[allow(clippy::cast_possible_truncation)] // 24 bits are kept.
+        let seconds = (self.now_ms / 1000) as u32 & 0xff_ffff;
+        let fresh = if self.settings.lfu {
+            (seconds / 60 & 0xffff) << 8 | 5
+        } else {
+            seconds
+        };
+        let db = self.session.db;
+        if let Some(db) = self.stripe(hash).db_mut(db) {
+            db.table.find_touched(hash, key, |_| fresh);
+        }
+        self.notify(Class::NEW, "new", key);
+    }
+
+    /// Adds a record under a key that is not there, in the session's database.
+    pub fn put_record(&mut self, key: &[u8], record: Record<Object>) {
+        let (db, hash, now_ms) = (self.session.db, self.hash(key), self.now_ms);
+        let stripe = self.stripe(hash);
+        let bits = stripe.bits();
+        stripe
+            .db_or_new(db)
+            .insert_record(bits, hash, record, now_ms);
+    }
+
+    /// Takes a living key out; says nothing to anybody.
+    pub fn take(&mut self, key: &[u8]) -> Option<Record<Object>> {
+        let (db, hash) = (self.session.db, self.hash(key));
+        if self.remove_if_dead(hash, key) {
+            return None;
+        }
+        self.stripe(hash).db_mut(db)?.remove(hash, key)
+    }
+
+    /// Removes a living key: whether it was there. The caller reports the change.
+    pub fn remove(&mut self, key: &[u8]) -> bool {
+        let Some(record) = self.take(key) else {
+            return false;
+        };
+        self.effects.graveyard.bury(record.into_displaced());
+        self.gone(key);
+        true
+    }
+
+    /// Removes a key whose object became empty, and says so: `del`.
+    pub fn remove_empty(&mut self, key: &[u8]) {
+        if self.remove(key) {
+            self.notify(Class::GENERIC, "del", key);
+        }
+    }
+
+    /// Sets or clears a living key's deadline. False where there is no such key.
+    pub fn set_deadline(&mut self, key: &[u8], deadline: Option<u64>) -> bool {
+        let (db, hash, now_ms) = (self.session.db, self.hash(key), self.now_ms);
+        if self.remove_if_dead(hash, key) {
+            return false;
+        }
+        let stripe = self.stripe(hash);
+        let bits = stripe.bits();
+        stripe
+            .db_mut(db)
+            .is_some_and(|db| db.set_deadline(bits, hash, key, deadline, now_ms))
+    }
+
+    /// Reports one change of a key: to watchers, and as an event to listeners.
+    #[inline]
+    pub fn changed(&mut self, key: &[u8], class: Class, event: &str) {
+        self.touch(key);
+        self.notify(class, event, key);
+    }
+
+    /// Reports one change of a key to watchers alone.
+    #[inline]
+    pub fn touch(&mut self, key: &[u8]) {
+        let (db, hash) = (self.session.db, self.hash(key));
+        let stripe = self.stripe(hash);
+        stripe.stats.changes += 1;
+        if !stripe.watchers.is_empty() {
+            stripe.watchers.touch(db, key);
+        }
+        self.effects.changes += 1;
+    }
+
+    /// Says that a key has gained what clients may wait for.
+    #[inline]
+    pub fn ready(&mut self, key: &[u8]) {
+        let (db, hash) = (self.session.db, self.hash(key));
+        if !self.stripe(hash).waiters.is_empty() {
+            self.effects.ready.push((db, hash, key.into()));
+        }
+    }
+
+    /// Says that a key went away or changed its type, to those who wait on that too.
+    #[inline]
+    pub fn gone(&mut self, key: &[u8]) {
+        self.ready(key);
+    }
+
+    /// Publishes a keyspace event where somebody configured to hear it.
+    #[inline]
+    pub fn notify(&mut self, class: Class, event: &str, key: &[u8]) {
+        if self.settings.notify & class.0 != 0 {
+            self.publish_event(event, key);
+        }
+    }
+
+    #[cold]
+    fn publish_event(&mut self, event: &str, key: &[u8]) {
+        let db = self.session.db;
+        if self.settings.notify & Class::KEYSPACE.0 != 0 {
+            let channel = [format!("__keyspace@{db}__:").as_bytes(), key].concat();
+            self.publish(ChannelKind::Global, &channel, event.as_bytes());
+        }
+        if self.settings.notify & Class::KEYEVENT.0 != 0 {
+            let channel = format!("__keyevent@{db}__:{event}");
+            self.publish(ChannelKind::Global, channel.as_bytes(), key);
+        }
+    }
+
+    /// Publishes a message; returns how many receive it.
+    pub fn publish(&mut self, kind: ChannelKind, channel: &[u8], message: &[u8]) -> usize {
+        let hash = self.shared.hash(channel);
+        self.shared
+            .pubsub
+            .publish(kind, hash, channel, message, self.host)
+    }
+
+    /// Removes a key that is past its deadline, with all that follows. True where it was.
+    #[inline]
+    fn remove_if_dead(&mut self, hash: u64, key: &[u8]) -> bool {
+        let (db, now_ms) = (self.session.db, self.now_ms);
+        let stripe = self.keyspace.get_mut(self.shared.stripe(hash));
+        if !stripe
+            .db(db)
+            .is_some_and(|db| db.is_dead(hash, key, now_ms))
+        {
+            return false;
+        }
+        self.expire(hash, key, false);
+        true
+    }
+
+    /// Removes a dead key of the session's database. `active` where the wheel found it.
+    #[cold]
+    pub fn expire(&mut self, hash: u64, key: &[u8], active: bool) {
+        let db = self.session.db;
+        let stripe = self.stripe(hash);
+        let Some(record) = stripe.db_mut(db).and_then(|db| db.remove(hash, key)) else {
+            return;
+        };
+        stripe.stats.expired += 1;
+        stripe.stats.expired_active += u64::from(active);
+        self.effects.graveyard.bury(record.into_displaced());
+        self.gone(key);
+        self.touch(key);
+        self.notify(Class::EXPIRED, "expired", key);
+    }
+
+    /// Asks to wait. Inside EXEC or a script the caller must answer at once instead: see
+    /// [`Context::may_block`].
+    pub fn block(&mut self, block: Block) {
+        debug_assert!(self.may_block, "a transaction cannot wait");
+        self.effects.block = Some(block);
+    }
+
+    /// What the log gets in place of the command's own words.
+    pub fn rewrite(&mut self, words: &[&[u8]]) {
+        if self
+            .shared
+            .log_is_read
+            .load(std::sync::atomic::Ordering::Relaxed)
+        {
+            let words = OwnedArgs::from_words(words.iter().copied());
+            self.effects.rewrite.get_or_insert_default().push(words);
+        }
+    }
+
+    /// The names of the command as errors show it: `xack`, `client|kill`.
+    pub fn command_name(&self) -> &'a str {
+        &self.entry.full_name
+    }
+
+    /// The error for a wrong number of words.
+    pub fn arity_error(&self) -> CommandError {
+        CommandError::Arity(self.entry.full_name.clone())
+    }
+
+    /// Frees a value later, off the locks.
+    pub fn bury(&mut self, displaced: Displaced<Object>) {
+        self.effects.graveyard.bury(displaced);
+    }
+
+    /// The words of a subcommand's HELP as an array of lines.
+    pub fn help(&self, out: &mut resp::Writer<'_>, lines: &[&str]) {
+        out.array(lines.len());
+        lines.iter().for_each(|line| out.simple(line));
+    }
+
+    /// The error for a subcommand that is none.
+    pub fn unknown_subcommand(&self, args: Args<'_>) -> CommandError {
+        let shown: String = String::from_utf8_lossy(args.at(1))
+            .chars()
+            .take(128)
+            .collect();
+        let name = self.entry.command.name.to_uppercase();
+        CommandError::err(format!("unknown subcommand '{shown}'. Try {name} HELP."))
+    }
+}
+
+/// How a use changes a record's access bits.
+#[derive(Clone, Copy, Debug)]
+pub enum Access {
+    /// Not at all.
+    Leave,
+    /// They hold the seconds of the last use.
+    Last(u32),
+    /// They hold the minute of the last ageing (16 bits) and a logarithmic counter (8 bits).
+    Frequency {
+        /// The minute now.
+        minute: u32,
+        /// Random bits.
+        draw: u64,
+        /// `lfu-log-factor`.
+        log_factor: u32,
+        /// `lfu-decay-time`.
+        decay_minutes: u32,
+    },
+}
+
+/// A new key's counter, so that it is not evicted at once.
+const FREQUENCY_START: u32 = 5;
+
+impl Access {
+    /// The new bits.
+    #[inline]
+    pub fn apply(self, old: u32) -> u32 {
+        match self {
+            Self::Leave => old,
+            Self::Last(seconds) => seconds,
+            Self::Frequency {
+                minute,
+                draw,
+                log_factor,
+                decay_minutes,
+            } => {
+                let counter = aged(old, minute, decay_minutes);
+                let base = counter.saturating_sub(FREQUENCY_START);
+                let odds = u64::from(base) * u64::from(log_factor) + 1;
+                let more = counter < 255 && draw % odds == 0;
+                minute << 8 | (counter + u32::from(more))
+            }
+        }
+    }
+}
+
+/// The counter of an LFU record as it stands at `minute`.
+pub fn aged(bits: u32, minute: u32, decay_minutes: u32) -> u32 {
+    let (then, counter) = (bits >> 8, bits & 0xff);
+    let passed = minute.wrapping_sub(then) & 0xffff;
+    match passed.checked_div(decay_minutes) {
+        Some(periods) => counter.saturating_sub(periods),
+        None => counter,
+    }
+}

@@ -1,0 +1,789 @@
+//! From a parsed command to its effects: the gates before it, the locks around it, what follows.
+//!
+//! Order of things, for each command: gates that need no lock (arity, authentication, MULTI,
+//! subscription), then the stripes of its keys in ascending order, then the handler, then, still
+//! inside the locks, waiting clients and the log sequence number. Stripes stay locked from one
+//! command to the next of a batch while the next needs the same ones.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use command::{Flags, KeyPlan};
+use resp::{Args, Output, Writer};
+use structure::stripes::{Guard, RawLock, StripeSet};
+
+use crate::CommandError;
+use crate::blocking::{State, Waiter};
+use crate::context::{Context, Effects};
+use crate::handler::{Entry, Locks};
+use crate::host::Host;
+use crate::keyspace::{Graveyard, Keyspace, Stripe};
+use crate::session::{ReplyMode, Session};
+use crate::settings::Settings;
+use crate::stats::CommandStats;
+
+/// Bytes of a name or an argument that an error repeats.
+const SHOWN_BYTES_MAX: usize = 128;
+
+/// One thread's executor.
+pub struct Executor<'k, L: RawLock> {
+    keyspace: &'k Keyspace<L>,
+    /// Stripes kept from the command before.
+    guard: Option<Guard<'k, Stripe, L>>,
+    effects: Effects,
+    /// Counters of each command.
+    pub stats: Vec<CommandStats>,
+    /// Errors by their code.
+    pub errors: std::collections::BTreeMap<String, u64>,
+    /// When the last command ended, in the host's ticks.
+    last_ticks: u64,
+    /// Waiters that could not be served because a stripe of theirs was taken.
+    retry: Vec<Arc<Waiter>>,
+}
+
+/// What a command looked like from outside.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Outcome {
+    /// Ticks that it took.
+    pub ticks: u64,
+    /// Whether the client now waits.
+    pub blocked: bool,
+}
+
+/// A command with what the caller found out about it already.
+pub struct Request<'a> {
+    /// Its words.
+    pub args: Args<'a>,
+    /// Its entry in the table, if it has one.
+    pub entry: Option<&'a Entry>,
+    /// The hash of its one key, for commands with [`KeyPlan::One`].
+    pub hash: Option<u64>,
+}
+
+impl<'k, L: RawLock> Executor<'k, L> {
+    /// An executor on `keyspace`.
+    pub fn new(keyspace: &'k Keyspace<L>) -> Self {
+        Self {
+            keyspace,
+            guard: None,
+            effects: Effects::default(),
+            stats: vec![CommandStats::default(); keyspace.shared.table.len()],
+            errors: std::collections::BTreeMap::new(),
+            last_ticks: 0,
+            retry: Vec::new(),
+        }
+    }
+
+    /// The keyspace.
+    pub fn keyspace(&self) -> &'k Keyspace<L> {
+        self.keyspace
+    }
+
+    /// Values to be freed when there is time.
+    pub fn graveyard(&mut self) -> &mut Graveyard {
+        &mut self.effects.graveyard
+    }
+
+    /// Begins a batch: notes the time, so that the first command is timed.
+    pub fn begin(&mut self, host: &mut dyn Host) {
+        self.last_ticks = host.ticks();
+    }
+
+    /// Ends a batch: lets go of the stripes and serves waiters that had to be left.
+    pub fn end(&mut self, settings: &Settings, host: &mut dyn Host, now_ms: u64) {
+        self.guard = None;
+        while let Some(waiter) = self.retry.pop() {
+            let mut guard = self.keyspace.stripes.acquire(waiter.stripes);
+            self.serve(&waiter, &mut guard, settings, host, now_ms);
+            self.serve_ready(&mut guard, settings, host, now_ms);
+        }
+    }
+
+    /// Finds a command's entry and the hash of its key, and asks for its bucket.
+    #[inline]
+    pub fn prepare<'a>(&self, args: Args<'a>) -> Request<'a>
+    where
+        'k: 'a,
+    {
+        let shared = &*self.keyspace.shared;
+        let entry = shared.table.resolve(&args).ok();
+        let mut hash = None;
+        if let Some(entry) = entry
+            && let KeyPlan::One(at) = entry.key_plan
+            && let Some(key) = args.get(usize::from(at))
+        {
+            hash = Some(shared.hash(key));
+        }
+        Request { args, entry, hash }
+    }
+
+    /// Asks for the bucket of a request's key.
+    #[inline]
+    pub fn prefetch_bucket(&self, db: u32, hash: u64) {
+        let stripe = self.keyspace.shared.stripe(hash);
+        self.peek(stripe, |stripe| {
+            if let Some(db) = stripe.db(db) {
+                db.table.prefetch_bucket(hash);
+            }
+        });
+    }
+
+    /// Asks for the record of a request's key, once its bucket has come.
+    #[inline]
+    pub fn prefetch_record(&self, db: u32, hash: u64) {
+        let stripe = self.keyspace.shared.stripe(hash);
+        self.peek(stripe, |stripe| {
+            if let Some(db) = stripe.db(db) {
+                db.table.prefetch_record(hash);
+            }
+        });
+    }
+
+    #[inline]
+    fn peek(&self, index: usize, look: impl FnOnce(&Stripe)) {
+        self.keyspace.stripes.peek(index, look);
+    }
+
+    /// Runs one command of `session` and writes its reply to `out`.
+    #[inline]
+    pub fn execute(
+        &mut self,
+        session: &mut Session,
+        request: &Request<'_>,
+        settings: &Settings,
+        host: &mut dyn Host,
+        now_ms: u64,
+        out: &mut Output,
+    ) -> Outcome {
+        let mark = out.mark();
+        let Some(entry) = request.entry else {
+            self.unknown(session, request.args, host, out);
+            return self.finish(session, None, host, out, mark);
+        };
+        session.last_command = entry.id;
+        if let Some(error) = gate(session, entry, request.args) {
+            self.refuse(session, entry, &error, out);
+            return self.finish(session, None, host, out, mark);
+        }
+        if let Some(multi) = &mut session.multi
+            && !runs_at_once_in_multi(entry)
+        {
+            multi.bytes += request.args.iter().map(<[u8]>::len).sum::<usize>() + 64;
+            if multi.bytes > crate::session::MULTI_BYTES_MAX {
+                let error = CommandError::text("ERR the queued commands take too much memory");
+                self.refuse(session, entry, &error, out);
+                return self.finish(session, None, host, out, mark);
+            }
+            multi.queued.push((entry.id, request.args.to_owned()));
+            out.push(b"+QUEUED\r\n");
+            return self.finish(session, None, host, out, mark);
+        }
+        if host.is_monitored() && !entry.flags.has(Flags::SKIP_MONITOR) {
+            host.monitor(session, request.args);
+        }
+        let set = match self.stripes(session, entry, request) {
+            Ok(set) => set,
+            Err(error) => {
+                self.refuse(session, entry, &error, out);
+                return self.finish(session, None, host, out, mark);
+            }
+        };
+        let mut guard = match self.guard.take() {
+            Some(guard) if guard.set() == set => guard,
+            other => {
+                // Let go first: taking more while holding some could be out of order.
+                drop(other);
+                self.keyspace.stripes.acquire(set)
+            }
+        };
+        if entry.command.name == "exec" {
+            self.exec(session, entry, &mut guard, settings, host, now_ms, out);
+        } else {
+            self.run(
+                session, entry, request, &mut guard, settings, host, now_ms, out,
+            );
+        }
+        if self.effects.block.is_some() {
+            self.register(session, entry, request.args, &mut guard);
+        }
+        if !self.effects.ready.is_empty() {
+            self.serve_ready(&mut guard, settings, host, now_ms);
+        }
+        self.guard = Some(guard);
+        self.finish(session, Some(entry), host, out, mark)
+    }
+
+    /// Calls the handler. Everything it needs is locked.
+    #[inline]
+    fn run(
+        &mut self,
+        session: &mut Session,
+        entry: &Entry,
+        request: &Request<'_>,
+        guard: &mut Guard<'k, Stripe, L>,
+        settings: &Settings,
+        host: &mut dyn Host,
+        now_ms: u64,
+        out: &mut Output,
+    ) {
+        let may_block = session.multi.is_none();
+        self.call(
+            session, entry, request, guard, settings, host, now_ms, may_block, out,
+        );
+    }
+
+    #[inline]
+    fn call(
+        &mut self,
+        session: &mut Session,
+        entry: &Entry,
+        request: &Request<'_>,
+        guard: &mut Guard<'k, Stripe, L>,
+        settings: &Settings,
+        host: &mut dyn Host,
+        now_ms: u64,
+        may_block: bool,
+        out: &mut Output,
+    ) {
+        let Some(handler) = entry.run else {
+            let error = CommandError::Arity(entry.full_name.clone());
+            return self.refuse(session, entry, &error, out);
+        };
+        let known_hash = match (request.hash, entry.key_plan) {
+            (Some(hash), KeyPlan::One(at)) => {
+                Some((request.args.at(usize::from(at)).as_ptr(), hash))
+            }
+            _ => None,
+        };
+        let mark = out.mark();
+        let mut writer = Writer::new(out, session.protocol);
+        let mut cx = Context {
+            session,
+            keyspace: guard.held(),
+            shared: &self.keyspace.shared,
+            settings,
+            host,
+            entry,
+            now_ms,
+            may_block,
+            effects: &mut self.effects,
+            known_hash,
+        };
+        let result = (handler.run)(&mut cx, request.args, &mut writer);
+        if let Err(error) = result {
+            out.truncate(mark);
+            self.effects.block = None;
+            self.stats[usize::from(entry.id)].failed += 1;
+            self.write_error(session, &error, out);
+        }
+        if self.effects.changes > 0 {
+            self.log(entry, request.args);
+        }
+    }
+
+    /// A command changed something: its effect gets its number, inside the locks.
+    #[inline]
+    fn log(&mut self, _entry: &Entry, _args: Args<'_>) {
+        self.effects.changes = 0;
+        let shared = &self.keyspace.shared;
+        if shared.log_is_read.load(Ordering::Relaxed) {
+            shared.lsn.fetch_add(1, Ordering::Relaxed);
+            self.effects.rewrite = None;
+        }
+    }
+
+    /// Which stripes a command needs.
+    #[inline]
+    fn stripes(
+        &self,
+        session: &Session,
+        entry: &Entry,
+        request: &Request<'_>,
+    ) -> Result<StripeSet, CommandError> {
+        let keyspace = self.keyspace;
+        if let Some(hash) = request.hash {
+            return Ok(StripeSet::one(keyspace.shared.stripe(hash)));
+        }
+        if entry.command.name == "exec" {
+            return Ok(self.stripes_of_exec(session));
+        }
+        if entry.command.name == "unwatch" || entry.command.name == "discard" {
+            return Ok(keyspace.set_of(session.watches.iter().map(|watch| watch.hash)));
+        }
+        if entry.run.is_some_and(|handler| handler.locks == Locks::All) {
+            return Ok(keyspace.stripes.all());
+        }
+        if entry.key_plan == KeyPlan::None {
+            return Ok(StripeSet::EMPTY);
+        }
+        let mut set = StripeSet::EMPTY;
+        let args = request.args;
+        let add = &mut |index| {
+            let hash = keyspace.shared.hash(args.at(index));
+            set.add(keyspace.shared.stripe(hash));
+        };
+        match entry.each_key_index(&args, add) {
+            Ok(()) => Ok(set),
+            // The words do not say where the keys are. The handler finds the same and says why;
+            // should it find keys after all, everything is locked.
+            Err(_) => Ok(keyspace.stripes.all()),
+        }
+    }
+
+    fn stripes_of_exec(&self, session: &Session) -> StripeSet {
+        let watched = session.watches.iter().map(|watch| watch.hash);
+        let mut set = self.keyspace.set_of(watched);
+        let table = &self.keyspace.shared.table;
+        for (id, args) in session.multi.iter().flat_map(|multi| &multi.queued) {
+            let entry = &table.entries()[usize::from(*id)];
+            let request = Request {
+                args: args.view(),
+                entry: Some(entry),
+                hash: None,
+            };
+            if let Ok(more) = self.stripes(session, entry, &request) {
+                set.add_all(more);
+            }
+        }
+        set
+    }
+
+    /// EXEC: all stripes of all queued commands and watched keys are locked.
+    fn exec(
+        &mut self,
+        session: &mut Session,
+        exec: &Entry,
+        guard: &mut Guard<'k, Stripe, L>,
+        settings: &Settings,
+        host: &mut dyn Host,
+        now_ms: u64,
+        out: &mut Output,
+    ) {
+        let Some(multi) = session.multi.take() else {
+            let error = CommandError::text("ERR EXEC without MULTI");
+            return self.refuse(session, exec, &error, out);
+        };
+        let watches = std::mem::take(&mut session.watches);
+        let broken = session.watch_broken.load(Ordering::Relaxed)
+            || watches.iter().any(|watch| {
+                let held = guard.held();
+                let stripe = held.get(self.keyspace.shared.stripe(watch.hash));
+                let db = stripe.db(watch.db);
+                !watch.was_dead && db.is_some_and(|db| db.is_dead(watch.hash, &watch.key, now_ms))
+            });
+        let mut held = guard.held();
+        for watch in &watches {
+            let stripe = held.get_mut(self.keyspace.shared.stripe(watch.hash));
+            stripe
+                .watchers
+                .remove(watch.db, &watch.key, &session.watch_broken);
+        }
+        if !watches.is_empty() {
+            session.watch_broken = Arc::new(AtomicBool::new(false));
+        }
+        if multi.aborted {
+            let error =
+                CommandError::text("EXECABORT Transaction discarded because of previous errors.");
+            return self.refuse(session, exec, &error, out);
+        }
+        if broken {
+            return Writer::new(out, session.protocol).null_array();
+        }
+        Writer::new(out, session.protocol).array(multi.queued.len());
+        for (id, args) in &multi.queued {
+            let keyspace = self.keyspace;
+            let entry = &keyspace.shared.table.entries()[usize::from(*id)];
+            let request = Request {
+                args: args.view(),
+                entry: Some(entry),
+                hash: None,
+            };
+            let before = host.ticks();
+            self.call(
+                session, entry, &request, guard, settings, host, now_ms, false, out,
+            );
+            let stats = &mut self.stats[usize::from(*id)];
+            stats.calls += 1;
+            stats.ticks += host.ticks().saturating_sub(before);
+        }
+    }
+
+    /// Puts the client to wait under its keys, whose stripes are locked.
+    fn register(
+        &mut self,
+        session: &mut Session,
+        entry: &Entry,
+        args: Args<'_>,
+        guard: &mut Guard<'k, Stripe, L>,
+    ) {
+        let Some(block) = self.effects.block.take() else {
+            return;
+        };
+        let shared = &self.keyspace.shared;
+        let keys: Vec<_> = block
+            .keys
+            .iter()
+            .map(|&index| (shared.hash(args.at(index)), Box::from(args.at(index))))
+            .collect();
+        let mut owned = args.to_owned();
+        if !block.replace.is_empty() {
+            let word = |(index, word): (usize, &'_ [u8])| {
+                block
+                    .replace
+                    .iter()
+                    .find(|(at, _)| *at == index)
+                    .map_or_else(|| word.to_vec(), |(_, new)| new.clone())
+            };
+            let words: Vec<_> = args.iter().enumerate().map(word).collect();
+            owned = resp::OwnedArgs::from_words(words.iter().map(Vec::as_slice));
+        }
+        let waiter = Arc::new(Waiter::new(
+            session.id,
+            entry.id,
+            owned,
+            (session.db, session.protocol),
+            &block,
+            guard.set(),
+            keys,
+        ));
+        let mut held = guard.held();
+        for (hash, key) in &waiter.keys {
+            held.get_mut(shared.stripe(*hash))
+                .waiters
+                .add(key, waiter.clone());
+        }
+        shared.blocked_clients.fetch_add(1, Ordering::Relaxed);
+        session.waiting = Some(waiter);
+    }
+
+    /// Removes a waiter from its keys' lines.
+    fn unregister(&self, waiter: &Arc<Waiter>, guard: &mut Guard<'k, Stripe, L>) {
+        let shared = &self.keyspace.shared;
+        let mut held = guard.held();
+        for (hash, key) in &waiter.keys {
+            held.get_mut(shared.stripe(*hash))
+                .waiters
+                .remove(key, waiter);
+        }
+        shared.blocked_clients.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Ends a client's wait: a timeout, CLIENT UNBLOCK or a disconnect. True where the caller now
+    /// owes it an answer; false where somebody is answering already.
+    pub fn cancel_wait(&mut self, session: &mut Session) -> bool {
+        let Some(waiter) = session.waiting.clone() else {
+            return false;
+        };
+        self.guard = None;
+        let mut guard = self.keyspace.stripes.acquire(waiter.stripes);
+        if !waiter.cancel() {
+            return false;
+        }
+        self.unregister(&waiter, &mut guard);
+        session.waiting = None;
+        true
+    }
+
+    /// Serves the clients that wait for keys that became ready.
+    #[cold]
+    fn serve_ready(
+        &mut self,
+        guard: &mut Guard<'k, Stripe, L>,
+        settings: &Settings,
+        host: &mut dyn Host,
+        now_ms: u64,
+    ) {
+        while !self.effects.ready.is_empty() {
+            for (db, hash, key) in std::mem::take(&mut self.effects.ready) {
+                let index = self.keyspace.shared.stripe(hash);
+                let line = guard.held().get(index).waiters.line(db, &key);
+                for waiter in line {
+                    if !self.may_be_served(&waiter, guard, hash, &key, now_ms) {
+                        continue;
+                    }
+                    if guard.try_add(waiter.stripes) {
+                        self.serve(&waiter, guard, settings, host, now_ms);
+                    } else {
+                        self.retry.push(waiter);
+                    }
+                }
+            }
+        }
+    }
+
+    fn may_be_served(
+        &self,
+        waiter: &Waiter,
+        guard: &mut Guard<'k, Stripe, L>,
+        hash: u64,
+        key: &[u8],
+        now_ms: u64,
+    ) -> bool {
+        let held = guard.held();
+        let stripe = held.get(self.keyspace.shared.stripe(hash));
+        let record = stripe.db(waiter.db).and_then(|db| db.table.find(hash, key));
+        let record = record.filter(|record| !crate::keyspace::is_past(*record, now_ms));
+        let is_kind = record.is_some_and(|record| match record.value() {
+            structure::record::ValueRef::Object(object) => object.kind() == waiter.kind,
+            _ => false,
+        });
+        is_kind || waiter.on_missing
+    }
+
+    /// Runs a waiter's command again, with the stripes of all its keys locked.
+    fn serve(
+        &mut self,
+        waiter: &Arc<Waiter>,
+        guard: &mut Guard<'k, Stripe, L>,
+        settings: &Settings,
+        host: &mut dyn Host,
+        now_ms: u64,
+    ) {
+        if waiter.state() != State::Waiting || !waiter.claim() {
+            return;
+        }
+        let keyspace = self.keyspace;
+        let entry = &keyspace.shared.table.entries()[usize::from(waiter.command)];
+        let mut session = Session::new(waiter.client, true);
+        session.db = waiter.db;
+        session.protocol = waiter.protocol;
+        let request = Request {
+            args: waiter.args.view(),
+            entry: Some(entry),
+            hash: None,
+        };
+        let mut out = Output::default();
+        let before = host.ticks();
+        self.call(
+            &mut session,
+            entry,
+            &request,
+            guard,
+            settings,
+            host,
+            now_ms,
+            true,
+            &mut out,
+        );
+        if self.effects.block.take().is_some() {
+            waiter.release();
+            return;
+        }
+        self.stats[usize::from(waiter.command)].ticks += host.ticks().saturating_sub(before);
+        self.unregister(waiter, guard);
+        let mut reply = Vec::with_capacity(out.len());
+        out.slices(|piece| {
+            reply.extend_from_slice(piece);
+            true
+        });
+        host.serve(waiter.client, &reply);
+    }
+
+    /// Removes keys whose time is up in stripe `index`; returns whether more is due.
+    pub fn expire(
+        &mut self,
+        index: usize,
+        budget: usize,
+        settings: &Settings,
+        host: &mut dyn Host,
+        now_ms: u64,
+    ) -> bool {
+        let mut guard = self.keyspace.stripes.acquire(StripeSet::one(index));
+        let mut dead = Vec::new();
+        let looked = guard
+            .held()
+            .get_mut(index)
+            .due_keys(now_ms, budget, &mut dead);
+        if dead.is_empty() {
+            return looked >= budget;
+        }
+        let id = crate::host::ClientId {
+            thread: 0,
+            number: 0,
+        };
+        let mut session = Session::new(id, true);
+        let keyspace = self.keyspace;
+        let Some(entry) = keyspace.shared.table.find(b"del") else {
+            return false;
+        };
+        for (db, hash, key) in dead {
+            session.db = db;
+            let mut cx = Context {
+                session: &mut session,
+                keyspace: guard.held(),
+                shared: &keyspace.shared,
+                settings,
+                host,
+                entry,
+                now_ms,
+                may_block: false,
+                effects: &mut self.effects,
+                known_hash: None,
+            };
+            cx.expire(hash, &key, true);
+        }
+        self.effects.changes = 0;
+        self.serve_ready(&mut guard, settings, host, now_ms);
+        drop(guard);
+        self.end(settings, host, now_ms);
+        looked >= budget
+    }
+
+    fn unknown(
+        &mut self,
+        session: &mut Session,
+        args: Args<'_>,
+        host: &dyn Host,
+        out: &mut Output,
+    ) {
+        let _ = host;
+        let shown = |bytes: &[u8]| -> String {
+            String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES_MAX)]).into_owned()
+        };
+        let table = &self.keyspace.shared.table;
+        let error = if !session.authenticated {
+            CommandError::text("NOAUTH Authentication required.")
+        } else if let Some(container) = table.find(args.at(0)) {
+            let name = container.command.name.to_uppercase();
+            let sub = shown(args.at(1));
+            CommandError::err(format!("unknown subcommand '{sub}'. Try {name} HELP."))
+        } else {
+            let mut text = String::new();
+            for word in args.from(1).iter() {
+                if text.len() >= SHOWN_BYTES_MAX {
+                    break;
+                }
+                text += &format!(
+                    "'{}' ",
+                    shown(&word[..word.len().min(SHOWN_BYTES_MAX - text.len())])
+                );
+            }
+            let name = shown(args.at(0));
+            CommandError::err(format!(
+                "unknown command '{name}', with args beginning with: {text}"
+            ))
+        };
+        if let Some(multi) = &mut session.multi {
+            multi.aborted = true;
+        }
+        self.write_error(session, &error, out);
+    }
+
+    /// Refuses a command before it runs.
+    #[cold]
+    fn refuse(
+        &mut self,
+        session: &mut Session,
+        entry: &Entry,
+        error: &CommandError,
+        out: &mut Output,
+    ) {
+        if let Some(multi) = &mut session.multi {
+            multi.aborted = true;
+        }
+        self.stats[usize::from(entry.id)].rejected += 1;
+        self.write_error(session, error, out);
+    }
+
+    fn write_error(&mut self, session: &Session, error: &CommandError, out: &mut Output) {
+        const CODES_MAX: usize = 128;
+        let code = error.code();
+        if let Some(count) = self.errors.get_mut(&*code) {
+            *count += 1;
+        } else if self.errors.len() < CODES_MAX {
+            self.errors.insert(code.into_owned(), 1);
+        }
+        Writer::new(out, session.protocol).error(&error.to_string());
+    }
+
+    #[inline]
+    fn finish(
+        &mut self,
+        session: &mut Session,
+        entry: Option<&Entry>,
+        host: &mut dyn Host,
+        out: &mut Output,
+        mark: usize,
+    ) -> Outcome {
+        let now = host.ticks();
+        let ticks = now.saturating_sub(self.last_ticks);
+        self.last_ticks = now;
+        if let Some(entry) = entry {
+            let stats = &mut self.stats[usize::from(entry.id)];
+            stats.calls += 1;
+            stats.ticks += ticks;
+        }
+        match session.reply_mode {
+            ReplyMode::On => {}
+            ReplyMode::Off => out.truncate(mark),
+            ReplyMode::SkipNext => session.reply_mode = ReplyMode::Skip,
+            ReplyMode::Skip => {
+                out.truncate(mark);
+                session.reply_mode = ReplyMode::On;
+            }
+        }
+        out.end_command();
+        Outcome {
+            ticks,
+            blocked: session.waiting.is_some(),
+        }
+    }
+}
+
+/// Commands that MULTI does not queue.
+fn runs_at_once_in_multi(entry: &Entry) -> bool {
+    matches!(
+        entry.command.name,
+        "exec" | "discard" | "multi" | "watch" | "quit" | "reset"
+    )
+}
+
+/// Commands that a RESP2 subscriber may send.
+fn is_for_subscribers(entry: &Entry) -> bool {
+    matches!(
+        entry.command.name,
+        "subscribe"
+            | "unsubscribe"
+            | "psubscribe"
+            | "punsubscribe"
+            | "ssubscribe"
+            | "sunsubscribe"
+            | "ping"
+            | "quit"
+            | "reset"
+    )
+}
+
+/// The gates before a command, in Redis's order. `None` where it may run.
+#[inline]
+fn gate(session: &Session, entry: &Entry, args: Args<'_>) -> Option<CommandError> {
+    if !entry.arity_allows(args.len()) || entry.run.is_none() {
+        return Some(CommandError::Arity(entry.full_name.clone()));
+    }
+    let plain = session.authenticated && session.multi.is_none() && session.subscriptions.is_none();
+    if plain {
+        None
+    } else {
+        gate_special(session, entry)
+    }
+}
+
+#[cold]
+fn gate_special(session: &Session, entry: &Entry) -> Option<CommandError> {
+    if !session.authenticated && !entry.flags.has(Flags::NO_AUTH) {
+        return Some(CommandError::text("NOAUTH Authentication required."));
+    }
+    if session.multi.is_some() && entry.flags.has(Flags::NO_MULTI) {
+        return Some(CommandError::text(
+            "ERR Command not allowed inside a transaction",
+        ));
+    }
+    if session.is_subscriber() && !is_for_subscribers(entry) {
+        let name = &entry.full_name;
+        return Some(CommandError::err(format!(
+            "Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
+             are allowed in this context"
+        )));
+    }
+    None
+}

@@ -1,0 +1,43 @@
+//! What the engine needs of whoever runs it: delivery to clients, randomness, ticks.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use crate::pubsub::Push;
+use crate::session::Session;
+
+/// A client, wherever it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClientId {
+    /// The thread that serves it.
+    pub thread: u16,
+    /// Its number, never used again.
+    pub number: u64,
+}
+
+/// The surroundings of the engine. Called with stripes locked: it must neither wait nor call back.
+pub trait Host {
+    /// Sends a published message or another push to a client.
+    fn push(&mut self, to: ClientId, message: &Arc<Push>);
+
+    /// A blocked client was served: `reply` is its reply, in its own protocol.
+    fn serve(&mut self, to: ClientId, reply: &[u8]);
+
+    /// 64 random bits.
+    fn random(&mut self) -> u64;
+
+    /// A clock that only goes forward, in units of its own; see [`Host::ticks_per_us`].
+    fn ticks(&mut self) -> u64;
+
+    /// How many ticks a microsecond has.
+    fn ticks_per_us(&self) -> f64;
+
+    /// Tells monitors about a command.
+    fn monitor(&mut self, session: &Session, args: resp::Args<'_>);
+
+    /// Whether anybody monitors.
+    fn is_monitored(&self) -> bool;
+
+    /// The host itself, for handlers that belong to it.
+    fn as_any(&mut self) -> &mut dyn Any;
+}

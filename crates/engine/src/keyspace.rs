@@ -1,0 +1,553 @@
+//! The keyspace: all databases, cut into stripes by the hash of the key.
+//!
+//! # Invariants
+//! - Key `k` of every database stands in stripe `hash(k) >> shift`.
+//! - `Db::timed` is the number of its keys that have a deadline, and each of them has a hint in the
+//!   wheel at or before it.
+//! - Nothing big is freed under a lock: what a record leaves behind goes to a [`Graveyard`].
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use structure::hash::Seed;
+use structure::record::{Displaced, Record, RecordRef, Value};
+use structure::stripes::{RawLock, StripeSet, Stripes};
+use structure::table::{RecordMut, Table};
+
+use crate::blocking::WaitTable;
+use crate::object::Object;
+use crate::pubsub::Registry;
+use crate::stats::KeyspaceStats;
+use crate::wheel::{Hint, Wheel};
+
+/// A value bigger than this is freed in slices, off the locks.
+pub const FREE_AT_ONCE_MAX: usize = 64;
+
+/// The wheel is rebuilt when it holds this many times as many hints as there are timed keys.
+const STALE_HINTS_FACTOR: usize = 4;
+
+/// One database's share of a stripe.
+pub struct Db {
+    /// The keys.
+    pub table: Table<Object>,
+    wheel: Wheel,
+    timed: usize,
+}
+
+/// One stripe: everything that belongs to its keys.
+pub struct Stripe {
+    dbs: Vec<Db>,
+    seed: Seed,
+    bits: u32,
+    buckets: u32,
+    /// Clients that wait for keys.
+    pub waiters: WaitTable,
+    /// Who watches which key.
+    pub watchers: Watchers,
+    /// Counters.
+    pub stats: KeyspaceStats,
+}
+
+/// Watched keys of a stripe: who must hear of a change.
+#[derive(Default)]
+pub struct Watchers {
+    keys: HashMap<(u32, Box<[u8]>), Vec<Arc<AtomicBool>>>,
+}
+
+impl Watchers {
+    /// Whether nobody watches any key here.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// How many keys are watched.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Adds a watcher of a key.
+    pub fn add(&mut self, db: u32, key: &[u8], flag: &Arc<AtomicBool>) {
+        self.keys
+            .entry((db, key.into()))
+            .or_default()
+            .push(flag.clone());
+    }
+
+    /// Removes a watcher of a key.
+    pub fn remove(&mut self, db: u32, key: &[u8], flag: &Arc<AtomicBool>) {
+        let slot = (db, key.into());
+        if let Some(flags) = self.keys.get_mut(&slot) {
+            flags.retain(|other| !Arc::ptr_eq(other, flag));
+            if flags.is_empty() {
+                self.keys.remove(&slot);
+            }
+        }
+    }
+
+    /// Tells everybody who watches a key.
+    pub fn touch(&self, db: u32, key: &[u8]) {
+        if let Some(flags) = self.keys.get(&(db, key.into())) {
+            flags
+                .iter()
+                .for_each(|flag| flag.store(true, Ordering::Relaxed));
+        }
+    }
+
+    /// Tells everybody who watches a key of `db` for which `changes` is true.
+    pub fn touch_where(&self, db: u32, changes: impl Fn(&[u8]) -> bool) {
+        for ((_, key), flags) in self.keys.iter().filter(|((other, _), _)| *other == db) {
+            if changes(key) {
+                flags
+                    .iter()
+                    .for_each(|flag| flag.store(true, Ordering::Relaxed));
+            }
+        }
+    }
+}
+
+/// What a write does with a key's deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deadline {
+    /// Leave it.
+    Keep,
+    /// Remove it.
+    Clear,
+    /// Set it: Unix milliseconds.
+    At(u64),
+}
+
+/// The bits of a hash by which the wheel finds its key again.
+#[allow(clippy::cast_possible_truncation)] // 32 bits are meant.
+fn hint(hash: u64, bits: u32) -> Hint {
+    (hash << bits >> 32) as Hint
+}
+
+impl Db {
+    fn new(seed: Seed, bits: u32, buckets: u32) -> Self {
+        Self {
+            table: Table::new(seed, bits, buckets),
+            wheel: Wheel::default(),
+            timed: 0,
+        }
+    }
+
+    /// How many keys have a deadline.
+    #[inline]
+    pub fn timed(&self) -> usize {
+        self.timed
+    }
+
+    /// Bytes of table and wheel, without the records.
+    pub fn memory_bytes(&self) -> usize {
+        self.table.memory_bytes() + self.wheel.memory_bytes()
+    }
+
+    /// Whether `key` is there but past its deadline.
+    #[inline]
+    pub fn is_dead(&self, hash: u64, key: &[u8], now_ms: u64) -> bool {
+        self.timed > 0
+            && self
+                .table
+                .find(hash, key)
+                .is_some_and(|record| is_past(record, now_ms))
+    }
+
+    fn hint(&mut self, at: u64, hash: u64, bits: u32, now_ms: u64) {
+        self.wheel.add(at, hint(hash, bits), now_ms);
+    }
+
+    /// Sets the value of `key`, new or not. Returns whether it was there, and what the old value
+    /// leaves behind.
+    pub fn put(
+        &mut self,
+        bits: u32,
+        hash: u64,
+        key: &[u8],
+        value: Value<'_, Object>,
+        deadline: Deadline,
+        now_ms: u64,
+    ) -> (bool, Displaced<Object>) {
+        let replaced = match self.table.find_mut(hash, key) {
+            None => Err(value),
+            Some(mut record) => {
+                let displaced = record.set_value(value);
+                let old = record.deadline();
+                let new = match deadline {
+                    Deadline::Keep => old,
+                    Deadline::Clear => None,
+                    Deadline::At(at) => Some(at),
+                };
+                if new != old {
+                    record.set_deadline(new);
+                }
+                Ok((displaced, old, new))
+            }
+        };
+        let value = match replaced {
+            Err(value) => value,
+            Ok((displaced, old, new)) => {
+                if new != old {
+                    self.deadline_changed(bits, hash, old, new, now_ms);
+                }
+                return (true, displaced);
+            }
+        };
+        let at = match deadline {
+            Deadline::At(at) => Some(at),
+            Deadline::Keep | Deadline::Clear => None,
+        };
+        self.table.insert(hash, key, value, at);
+        if at.is_some() {
+            self.deadline_changed(bits, hash, None, at, now_ms);
+        }
+        (false, Displaced::Nothing)
+    }
+
+    /// Adds a record whose key is not there.
+    pub fn insert_record(&mut self, bits: u32, hash: u64, record: Record<Object>, now_ms: u64) {
+        let deadline = record.deadline();
+        self.table.insert_record(hash, record);
+        self.deadline_changed(bits, hash, None, deadline, now_ms);
+    }
+
+    fn deadline_changed(
+        &mut self,
+        bits: u32,
+        hash: u64,
+        old: Option<u64>,
+        new: Option<u64>,
+        now_ms: u64,
+    ) {
+        self.timed += usize::from(new.is_some());
+        self.timed -= usize::from(old.is_some());
+        if let Some(at) = new
+            && old.is_none_or(|old| at < old)
+        {
+            self.hint(at, hash, bits, now_ms);
+        }
+    }
+
+    /// Sets or clears the deadline of `key`. False where there is no such key.
+    pub fn set_deadline(
+        &mut self,
+        bits: u32,
+        hash: u64,
+        key: &[u8],
+        deadline: Option<u64>,
+        now_ms: u64,
+    ) -> bool {
+        let Some(mut record) = self.table.find_mut(hash, key) else {
+            return false;
+        };
+        let old = record.deadline();
+        record.set_deadline(deadline);
+        drop(record);
+        self.deadline_changed(bits, hash, old, deadline, now_ms);
+        true
+    }
+
+    /// Takes `key` out.
+    pub fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Record<Object>> {
+        let record = self.table.remove(hash, key)?;
+        self.timed -= usize::from(record.deadline().is_some());
+        Some(record)
+    }
+
+    /// Whether too many of the wheel's hints lead nowhere.
+    fn is_stale(&self) -> bool {
+        self.wheel.len() > 1024 + STALE_HINTS_FACTOR * self.timed
+    }
+
+    /// Makes the wheel anew from the table.
+    fn rebuild_wheel(&mut self, seed: &Seed, bits: u32, now_ms: u64) {
+        let mut wheel = Wheel::default();
+        for record in self.table.iter() {
+            if let Some(at) = record.deadline() {
+                wheel.add(
+                    at,
+                    hint(structure::hash::hash(seed, record.key()), bits),
+                    now_ms,
+                );
+            }
+        }
+        self.wheel = wheel;
+    }
+}
+
+/// Whether the record is past its deadline.
+#[inline]
+pub fn is_past(record: RecordRef<'_, Object>, now_ms: u64) -> bool {
+    record.deadline().is_some_and(|at| at <= now_ms)
+}
+
+impl Stripe {
+    fn new(seed: Seed, bits: u32, index: usize, count: usize) -> Self {
+        // Between 45 and 90 buckets a segment, so that the stripes split at different times.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
+        #[allow(clippy::cast_sign_loss)] // Between 45 and 90.
+        let buckets = (45.0 * 2f64.powf(index as f64 / count as f64)) as u32;
+        Self {
+            dbs: Vec::new(),
+            seed,
+            bits,
+            buckets,
+            waiters: WaitTable::default(),
+            watchers: Watchers::default(),
+            stats: KeyspaceStats::default(),
+        }
+    }
+
+    /// The high bits of a hash that chose this stripe.
+    #[inline]
+    pub fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// Database `db`, if it ever held a key here.
+    #[inline]
+    pub fn db(&self, db: u32) -> Option<&Db> {
+        self.dbs.get(db as usize)
+    }
+
+    /// Database `db`, if it ever held a key here.
+    #[inline]
+    pub fn db_mut(&mut self, db: u32) -> Option<&mut Db> {
+        self.dbs.get_mut(db as usize)
+    }
+
+    /// Database `db`, made where it is missing.
+    #[inline]
+    pub fn db_or_new(&mut self, db: u32) -> &mut Db {
+        if self.dbs.len() <= db as usize {
+            let (seed, bits, buckets) = (self.seed, self.bits, self.buckets);
+            self.dbs
+                .resize_with(db as usize + 1, || Db::new(seed, bits, buckets));
+        }
+        &mut self.dbs[db as usize]
+    }
+
+    /// Takes database `db` away whole.
+    pub fn take_db(&mut self, db: u32) -> Option<Db> {
+        let fresh = Db::new(self.seed, self.bits, self.buckets);
+        let slot = self.dbs.get_mut(db as usize)?;
+        Some(std::mem::replace(slot, fresh))
+    }
+
+    /// Exchanges two databases.
+    pub fn swap_dbs(&mut self, a: u32, b: u32) {
+        self.db_or_new(a.max(b));
+        self.dbs.swap(a as usize, b as usize);
+    }
+
+    /// How many databases this stripe has room for so far.
+    pub fn db_count(&self) -> u32 {
+        u32::try_from(self.dbs.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Collects keys whose time is up: at most `budget` hints are looked at. Returns how many were;
+    /// fewer than `budget` means that nothing due is left.
+    pub fn due_keys(
+        &mut self,
+        now_ms: u64,
+        budget: usize,
+        dead: &mut Vec<(u32, u64, Box<[u8]>)>,
+    ) -> usize {
+        let (seed, bits) = (self.seed, self.bits);
+        let mut looked = 0;
+        let mut hints = Vec::new();
+        for (number, db) in (0u32..).zip(&mut self.dbs) {
+            if db.wheel.is_empty() {
+                continue;
+            }
+            if db.is_stale() {
+                db.rebuild_wheel(&seed, bits, now_ms);
+            }
+            looked += db.wheel.take_due(now_ms, budget - looked, &mut hints);
+            for hint in hints.drain(..) {
+                let mut again: Option<u64> = None;
+                // The hint is 32 bits of the hash: a place in the table, and a few keys at most.
+                db.table
+                    .with_prefix(hint, |hash, record| match record.deadline() {
+                        Some(at) if at <= now_ms => dead.push((number, hash, record.key().into())),
+                        Some(at) => again = Some(again.map_or(at, |other| other.min(at))),
+                        None => {}
+                    });
+                if let Some(at) = again {
+                    db.wheel.add(at, hint, now_ms);
+                }
+            }
+            if looked >= budget {
+                break;
+            }
+        }
+        looked
+    }
+
+    /// Whether some key of `db` in `table` order matches nothing: used by tests.
+    pub fn check_invariants(&self) {
+        for db in &self.dbs {
+            db.table.check_invariants();
+            let timed = db
+                .table
+                .iter()
+                .filter(|record| record.deadline().is_some())
+                .count();
+            assert_eq!(timed, db.timed, "timed keys are counted");
+        }
+    }
+}
+
+/// Values to be freed when there is time.
+#[derive(Default)]
+pub struct Graveyard {
+    objects: Vec<Box<Object>>,
+    tables: Vec<Table<Object>>,
+    freed: u64,
+}
+
+impl Graveyard {
+    /// Takes what a value left behind; small things are freed at once.
+    #[inline]
+    pub fn bury(&mut self, displaced: Displaced<Object>) {
+        match displaced {
+            Displaced::Nothing => {}
+            Displaced::Long(bytes) => drop(bytes),
+            Displaced::Object(object) if object.len() <= FREE_AT_ONCE_MAX => drop(object),
+            Displaced::Object(object) => self.objects.push(object),
+        }
+    }
+
+    /// Takes a whole database.
+    pub fn bury_db(&mut self, db: Db) {
+        if !db.table.is_empty() {
+            self.tables.push(db.table);
+        }
+    }
+
+    /// Takes everything of another graveyard.
+    pub fn append(&mut self, other: &mut Self) {
+        self.objects.append(&mut other.objects);
+        self.tables.append(&mut other.tables);
+    }
+
+    /// Whether there is nothing to free.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty() && self.tables.is_empty()
+    }
+
+    /// How many objects wait: `lazyfree_pending_objects`.
+    pub fn pending(&self) -> usize {
+        self.objects.len() + self.tables.iter().map(Table::len).sum::<usize>()
+    }
+
+    /// How many objects were freed here: `lazyfreed_objects`.
+    pub fn freed(&self) -> u64 {
+        self.freed
+    }
+
+    /// Frees about `budget` elements. True when nothing is left.
+    pub fn free_some(&mut self, budget: usize) -> bool {
+        if let Some(object) = self.objects.last_mut() {
+            if object.free_some(budget) {
+                self.objects.pop();
+                self.freed += 1;
+            }
+            return self.is_empty();
+        }
+        if let Some(table) = self.tables.last_mut() {
+            // A record may hold a big object: those are handed on rather than dropped whole.
+            let objects = &mut self.objects;
+            let before = table.len();
+            let done = table.free_with(budget, |record| match record.into_displaced() {
+                Displaced::Object(object) if object.len() > FREE_AT_ONCE_MAX => {
+                    objects.push(object)
+                }
+                other => drop(other),
+            });
+            self.freed += (before - table.len()) as u64;
+            if done {
+                self.tables.pop();
+            }
+        }
+        self.is_empty()
+    }
+}
+
+/// What all threads share beside the stripes.
+pub struct Shared {
+    /// The commands.
+    pub table: crate::Table,
+    /// Who listens to which channel.
+    pub pubsub: Registry,
+    /// The hash function's secret.
+    pub seed: Seed,
+    /// Stripe of a hash: `hash >> stripe_shift`.
+    pub stripe_shift: u32,
+    /// The number of the last effect, when somebody reads the log.
+    pub lsn: AtomicU64,
+    /// Whether somebody reads the log.
+    pub log_is_read: AtomicBool,
+    /// Clients that wait for a key.
+    pub blocked_clients: AtomicU64,
+}
+
+impl Shared {
+    /// The hash of a key.
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> u64 {
+        structure::hash::hash(&self.seed, key)
+    }
+
+    /// The stripe of a hash.
+    #[inline]
+    pub fn stripe(&self, hash: u64) -> usize {
+        #[allow(clippy::cast_possible_truncation)] // Below the number of stripes.
+        {
+            (hash >> self.stripe_shift) as usize
+        }
+    }
+}
+
+/// The whole keyspace: stripes behind locks of kind `L`, and what is shared.
+pub struct Keyspace<L> {
+    /// The stripes.
+    pub stripes: Stripes<Stripe, L>,
+    /// The rest.
+    pub shared: Arc<Shared>,
+}
+
+impl<L: RawLock> Keyspace<L> {
+    /// An empty keyspace of `stripes` stripes, a power of two.
+    pub fn new(table: crate::Table, stripes: usize, seed: Seed) -> Self {
+        let bits = stripes.trailing_zeros();
+        let shared = Arc::new(Shared {
+            table,
+            pubsub: Registry::default(),
+            seed,
+            stripe_shift: 64 - bits,
+            lsn: AtomicU64::new(0),
+            log_is_read: AtomicBool::new(false),
+            blocked_clients: AtomicU64::new(0),
+        });
+        let stripes = Stripes::new(stripes, |index| Stripe::new(seed, bits, index, stripes));
+        Self { stripes, shared }
+    }
+
+    /// How many stripes serve `threads` threads well: a power of two, from 64 to 256.
+    pub fn stripes_for(threads: usize) -> usize {
+        (8 * threads).next_power_of_two().clamp(64, 256)
+    }
+
+    /// The stripes of some hashes.
+    pub fn set_of(&self, hashes: impl Iterator<Item = u64>) -> StripeSet {
+        let mut set = StripeSet::EMPTY;
+        hashes.for_each(|hash| set.add(self.shared.stripe(hash)));
+        set
+    }
+}
+
+/// A record that may be changed in place.
+pub type Editing<'k> = RecordMut<'k, Object>;

@@ -1,0 +1,126 @@
+//! Values that are not strings.
+
+pub mod hash;
+pub mod set;
+pub mod sorted_set;
+
+use structure::list::List;
+use structure::stream::Stream;
+
+pub use hash::Hash;
+pub use set::Set;
+pub use sorted_set::SortedSet;
+
+/// A value that is not a string.
+pub enum Object {
+    /// A list.
+    List(List),
+    /// A set.
+    Set(Set),
+    /// A sorted set.
+    SortedSet(SortedSet),
+    /// A hash.
+    Hash(Hash),
+    /// A stream.
+    Stream(Stream),
+}
+
+/// The type of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A string.
+    String,
+    /// A list.
+    List,
+    /// A set.
+    Set,
+    /// A sorted set.
+    SortedSet,
+    /// A hash.
+    Hash,
+    /// A stream.
+    Stream,
+}
+
+impl Kind {
+    /// As TYPE says it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::List => "list",
+            Self::Set => "set",
+            Self::SortedSet => "zset",
+            Self::Hash => "hash",
+            Self::Stream => "stream",
+        }
+    }
+}
+
+impl std::fmt::Debug for Object {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {}", self.kind().name(), self.len())
+    }
+}
+
+impl Object {
+    /// Its type.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::List(_) => Kind::List,
+            Self::Set(_) => Kind::Set,
+            Self::SortedSet(_) => Kind::SortedSet,
+            Self::Hash(_) => Kind::Hash,
+            Self::Stream(_) => Kind::Stream,
+        }
+    }
+
+    /// As OBJECT ENCODING says it.
+    pub fn encoding(&self) -> &'static str {
+        match self {
+            Self::List(list) => list.encoding(),
+            Self::Set(set) => set.encoding(),
+            Self::SortedSet(sorted) => sorted.encoding(),
+            Self::Hash(hash) => hash.encoding(),
+            Self::Stream(_) => "stream",
+        }
+    }
+
+    /// How many elements it has.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::List(list) => list.len(),
+            Self::Set(set) => set.len(),
+            Self::SortedSet(sorted) => sorted.len(),
+            Self::Hash(hash) => hash.len(),
+            Self::Stream(stream) => usize::try_from(stream.len()).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// Whether it has no element. An empty stream is a value; anything else empty is removed.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes on the heap, its own fixed part included.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>()
+            + match self {
+                Self::List(list) => list.memory_bytes(),
+                Self::Set(set) => set.memory_bytes(),
+                Self::SortedSet(sorted) => sorted.memory_bytes(),
+                Self::Hash(hash) => hash.memory_bytes(),
+                Self::Stream(stream) => stream.memory_bytes(),
+            }
+    }
+
+    /// Frees about `budget` elements. True when none is left, so that dropping it is cheap.
+    pub fn free_some(&mut self, budget: usize) -> bool {
+        match self {
+            Self::List(list) => list.free_some((budget / 64).max(1)),
+            Self::Set(set) => set.free_some(budget),
+            Self::SortedSet(sorted) => sorted.free_some(budget),
+            Self::Hash(hash) => hash.free_some(budget),
+            Self::Stream(stream) => stream.free_some(budget),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What the engine knows of a client.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use resp::{OwnedArgs, Protocol};
+
+use crate::blocking::Waiter;
+use crate::host::ClientId;
+
+/// Bytes that the commands queued by one MULTI may take.
+pub const MULTI_BYTES_MAX: usize = 1 << 30;
+
+/// A client's state between commands.
+#[derive(Debug)]
+pub struct Session {
+    /// Who it is.
+    pub id: ClientId,
+    /// The database that SELECT chose.
+    pub db: u32,
+    /// The protocol of its replies.
+    pub protocol: Protocol,
+    /// Whether it may run commands: it gave the password, or none is set.
+    pub authenticated: bool,
+    /// Set between MULTI and EXEC.
+    pub multi: Option<Box<Multi>>,
+    /// Keys that it watches.
+    pub watches: Vec<Watch>,
+    /// Set by whoever changes a watched key.
+    pub watch_broken: Arc<AtomicBool>,
+    /// Channels and patterns.
+    pub subscriptions: Option<Box<Subscriptions>>,
+    /// What it waits for.
+    pub waiting: Option<Arc<Waiter>>,
+    /// CLIENT NO-TOUCH: its reads do not count as use.
+    pub no_touch: bool,
+    /// Its last command, as an index into the table: for CLIENT LIST.
+    pub last_command: u16,
+    /// What to do with replies.
+    pub reply_mode: ReplyMode,
+    /// Close it when its output is sent.
+    pub closing: bool,
+}
+
+/// CLIENT REPLY.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplyMode {
+    /// Every reply is sent.
+    #[default]
+    On,
+    /// None is.
+    Off,
+    /// The reply of the next command is not sent.
+    SkipNext,
+    /// The reply of this command is not sent.
+    Skip,
+}
+
+/// Commands queued by MULTI.
+#[derive(Debug, Default)]
+pub struct Multi {
+    /// The commands: their index in the table, and their words.
+    pub queued: Vec<(u16, OwnedArgs)>,
+    /// Bytes of their words.
+    pub bytes: usize,
+    /// Whether one was refused, so that EXEC must fail.
+    pub aborted: bool,
+}
+
+/// A watched key.
+#[derive(Debug, Clone)]
+pub struct Watch {
+    /// Its database.
+    pub db: u32,
+    /// The key.
+    pub key: Box<[u8]>,
+    /// Its hash.
+    pub hash: u64,
+    /// Whether it was already past its deadline when it was watched.
+    pub was_dead: bool,
+}
+
+/// What a client is subscribed to.
+#[derive(Debug, Default)]
+pub struct Subscriptions {
+    /// SUBSCRIBE.
+    pub channels: BTreeSet<Box<[u8]>>,
+    /// PSUBSCRIBE.
+    pub patterns: BTreeSet<Box<[u8]>>,
+    /// SSUBSCRIBE.
+    pub shard_channels: BTreeSet<Box<[u8]>>,
+}
+
+impl Subscriptions {
+    /// Whether there is none at all.
+    pub fn is_empty(&self) -> bool {
+        self.channels.is_empty() && self.patterns.is_empty() && self.shard_channels.is_empty()
+    }
+}
+
+impl Session {
+    /// A new client's session.
+    pub fn new(id: ClientId, authenticated: bool) -> Self {
+        Self {
+            id,
+            db: 0,
+            protocol: Protocol::Resp2,
+            authenticated,
+            multi: None,
+            watches: Vec::new(),
+            watch_broken: Arc::default(),
+            subscriptions: None,
+            waiting: None,
+            no_touch: false,
+            last_command: 0,
+            reply_mode: ReplyMode::On,
+            closing: false,
+        }
+    }
+
+    /// Whether its subscriptions restrict it to a few commands: only in RESP2.
+    #[inline]
+    pub fn is_subscriber(&self) -> bool {
+        self.subscriptions.is_some() && self.protocol == Protocol::Resp2
+    }
+}
