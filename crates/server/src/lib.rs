@@ -1,1 +1,3 @@
 //! Event loops, connections and configuration: wires the other crates together.
+
+pub mod config;

@@ -1,0 +1,394 @@
+//! The values that the server reads on its paths, as plain typed fields.
+//!
+//! They are copied out of the table's values once, when a configuration is made; a reader then
+//! pays a field access. The table stays the only place that knows defaults and ranges, so every
+//! number here is already within its range.
+//!
+//! # Invariant
+//! [`Settings::read`] is total: each name it asks for exists and has the kind it expects. It runs
+//! for every configuration that is made, the default one first, so a mistake cannot hide.
+
+use super::Config;
+use super::compound::OutputLimit;
+use super::value::Value;
+use std::path::PathBuf;
+
+/// What the server reads. Units stand last in the names; 0 means what the directive's text says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    // Network
+    pub bind: Vec<BindAddress>,
+    pub port: u16,
+    pub unixsocket: Option<PathBuf>,
+    /// `None` leaves what the umask gives.
+    pub unixsocketperm: Option<u32>,
+    pub tcp_backlog: u32,
+    pub tcp_keepalive_s: u32,
+    pub timeout_s: u32,
+    pub max_new_connections_per_cycle: u32,
+    // General
+    pub threads: usize,
+    pub daemonize: bool,
+    pub supervised: Supervisor,
+    pub pidfile: Option<PathBuf>,
+    pub databases: u32,
+    pub dir: PathBuf,
+    pub hz: u32,
+    pub shutdown_on_sigint: ShutdownFlags,
+    pub shutdown_on_sigterm: ShutdownFlags,
+    pub shutdown_timeout_s: u32,
+    // Logging
+    pub loglevel: LogLevel,
+    pub logfile: Option<PathBuf>,
+    // Security
+    /// `None` is no password.
+    pub requirepass: Option<Box<[u8]>>,
+    pub protected_mode: bool,
+    pub enable_debug_command: Access,
+    pub enable_protected_configs: Access,
+    // Clients
+    pub maxclients: u32,
+    pub client_query_buffer_limit_bytes: u64,
+    pub output_limits: OutputLimits,
+    pub proto_max_bulk_len_bytes: u64,
+    // Memory
+    pub maxmemory_bytes: u64,
+    pub maxmemory_policy: MaxmemoryPolicy,
+    pub maxmemory_samples: u32,
+    pub maxmemory_eviction_tenacity: u32,
+    pub lfu_log_factor: u32,
+    pub lfu_decay_time_min: u32,
+    pub active_expire_effort: u32,
+    // Encodings
+    pub hash_max_listpack_entries: u64,
+    pub hash_max_listpack_value_bytes: u64,
+    pub list_max_listpack_size: i32,
+    pub list_compress_depth: u32,
+    pub set_max_intset_entries: u64,
+    pub set_max_listpack_entries: u64,
+    pub set_max_listpack_value_bytes: u64,
+    pub zset_max_listpack_entries: u64,
+    pub zset_max_listpack_value_bytes: u64,
+    pub hll_sparse_max_bytes: u64,
+    pub stream_node_max_bytes: u64,
+    pub stream_node_max_entries: u64,
+    pub stream_idmp_duration_s: u32,
+    pub stream_idmp_maxsize: u32,
+    // Freeing memory
+    pub lazyfree_lazy_eviction: bool,
+    pub lazyfree_lazy_expire: bool,
+    pub lazyfree_lazy_server_del: bool,
+    pub lazyfree_lazy_user_del: bool,
+    pub lazyfree_lazy_user_flush: bool,
+    // Slow log and latency
+    /// -1 logs nothing.
+    pub slowlog_log_slower_than_us: i64,
+    pub slowlog_max_len: u64,
+    pub slowlog_entry_max_argc: u32,
+    pub slowlog_entry_max_string_len_bytes: u64,
+    pub latency_monitor_threshold_ms: u64,
+    pub latency_tracking: bool,
+    pub latency_percentiles: Box<[f64]>,
+    // Keyspace events
+    /// Bits of [`super::event`].
+    pub notify_keyspace_events: u32,
+    // Files
+    pub save: Box<[super::SavePoint]>,
+    pub dbfilename: Box<[u8]>,
+    pub appendonly: bool,
+    pub appendfsync: AppendFsync,
+    // Scripts
+    pub busy_reply_threshold_ms: u64,
+}
+
+/// One address to listen on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BindAddress {
+    /// A host name or an address; `*` is all of IPv4 and `::*` all of IPv6.
+    pub host: String,
+    /// Whether it is fine where the address does not exist.
+    pub optional: bool,
+}
+
+/// Limits on waiting output by class of client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputLimits {
+    pub normal: OutputLimit,
+    pub replica: OutputLimit,
+    pub pubsub: OutputLimit,
+}
+
+/// How a signal stops the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShutdownFlags {
+    pub save: bool,
+    pub nosave: bool,
+    pub now: bool,
+    pub force: bool,
+}
+
+/// The least important level that is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    Debug,
+    Verbose,
+    Notice,
+    Warning,
+    Nothing,
+}
+
+/// Who may use a protected part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    Nobody,
+    Everybody,
+    /// Connections from this machine.
+    Local,
+}
+
+impl Access {
+    /// Whether a client may, given whether it is connected from this machine.
+    pub fn allows(self, local: bool) -> bool {
+        match self {
+            Access::Nobody => false,
+            Access::Everybody => true,
+            Access::Local => local,
+        }
+    }
+}
+
+/// Who is told that the server is ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Supervisor {
+    None,
+    Upstart,
+    Systemd,
+    Auto,
+}
+
+/// When writes to the append-only file are forced to the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AppendFsync {
+    No,
+    Always,
+    EverySecond,
+}
+
+/// Which keys are evicted first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MaxmemoryPolicy {
+    VolatileLru,
+    VolatileLfu,
+    VolatileRandom,
+    VolatileTtl,
+    VolatileLrm,
+    AllkeysLru,
+    AllkeysLfu,
+    AllkeysRandom,
+    AllkeysLrm,
+    NoEviction,
+}
+
+impl Settings {
+    /// Copies the values that the server reads. Its names are checked by every test that makes a
+    /// configuration.
+    pub(super) fn read(values: &[Value]) -> Settings {
+        let from = Source(values);
+        Settings {
+            bind: from.addresses("bind"),
+            port: from.number("port"),
+            unixsocket: from.path("unixsocket"),
+            unixsocketperm: Some(from.number("unixsocketperm")).filter(|mode| *mode != 0),
+            tcp_backlog: from.number("tcp-backlog"),
+            tcp_keepalive_s: from.number("tcp-keepalive"),
+            timeout_s: from.number("timeout"),
+            max_new_connections_per_cycle: from.number("max-new-connections-per-cycle"),
+            threads: from.number("threads"),
+            daemonize: from.on("daemonize"),
+            supervised: match from.choice("supervised") {
+                1 => Supervisor::Upstart,
+                2 => Supervisor::Systemd,
+                3 => Supervisor::Auto,
+                _ => Supervisor::None,
+            },
+            pidfile: from.path("pidfile"),
+            databases: from.number("databases"),
+            dir: from.path("dir").unwrap_or_default(),
+            hz: from.number("hz"),
+            shutdown_on_sigint: from.shutdown("shutdown-on-sigint"),
+            shutdown_on_sigterm: from.shutdown("shutdown-on-sigterm"),
+            shutdown_timeout_s: from.number("shutdown-timeout"),
+            loglevel: match from.choice("loglevel") {
+                0 => LogLevel::Debug,
+                1 => LogLevel::Verbose,
+                2 => LogLevel::Notice,
+                3 => LogLevel::Warning,
+                _ => LogLevel::Nothing,
+            },
+            logfile: from.path("logfile"),
+            requirepass: Some(from.text("requirepass")).filter(|text| !text.is_empty()),
+            protected_mode: from.on("protected-mode"),
+            enable_debug_command: from.access("enable-debug-command"),
+            enable_protected_configs: from.access("enable-protected-configs"),
+            maxclients: from.number("maxclients"),
+            client_query_buffer_limit_bytes: from.bytes("client-query-buffer-limit"),
+            output_limits: from.output_limits("client-output-buffer-limit"),
+            proto_max_bulk_len_bytes: from.bytes("proto-max-bulk-len"),
+            maxmemory_bytes: from.bytes("maxmemory"),
+            maxmemory_policy: from.policy("maxmemory-policy"),
+            maxmemory_samples: from.number("maxmemory-samples"),
+            maxmemory_eviction_tenacity: from.number("maxmemory-eviction-tenacity"),
+            lfu_log_factor: from.number("lfu-log-factor"),
+            lfu_decay_time_min: from.number("lfu-decay-time"),
+            active_expire_effort: from.number("active-expire-effort"),
+            hash_max_listpack_entries: from.number("hash-max-listpack-entries"),
+            hash_max_listpack_value_bytes: from.bytes("hash-max-listpack-value"),
+            list_max_listpack_size: from.number("list-max-listpack-size"),
+            list_compress_depth: from.number("list-compress-depth"),
+            set_max_intset_entries: from.number("set-max-intset-entries"),
+            set_max_listpack_entries: from.number("set-max-listpack-entries"),
+            set_max_listpack_value_bytes: from.number("set-max-listpack-value"),
+            zset_max_listpack_entries: from.number("zset-max-listpack-entries"),
+            zset_max_listpack_value_bytes: from.bytes("zset-max-listpack-value"),
+            hll_sparse_max_bytes: from.bytes("hll-sparse-max-bytes"),
+            stream_node_max_bytes: from.bytes("stream-node-max-bytes"),
+            stream_node_max_entries: from.number("stream-node-max-entries"),
+            stream_idmp_duration_s: from.number("stream-idmp-duration"),
+            stream_idmp_maxsize: from.number("stream-idmp-maxsize"),
+            lazyfree_lazy_eviction: from.on("lazyfree-lazy-eviction"),
+            lazyfree_lazy_expire: from.on("lazyfree-lazy-expire"),
+            lazyfree_lazy_server_del: from.on("lazyfree-lazy-server-del"),
+            lazyfree_lazy_user_del: from.on("lazyfree-lazy-user-del"),
+            lazyfree_lazy_user_flush: from.on("lazyfree-lazy-user-flush"),
+            slowlog_log_slower_than_us: from.number("slowlog-log-slower-than"),
+            slowlog_max_len: from.number("slowlog-max-len"),
+            slowlog_entry_max_argc: from.number("slowlog-entry-max-argc"),
+            slowlog_entry_max_string_len_bytes: from.number("slowlog-entry-max-string-len"),
+            latency_monitor_threshold_ms: from.number("latency-monitor-threshold"),
+            latency_tracking: from.on("latency-tracking"),
+            latency_percentiles: from.percentiles("latency-tracking-info-percentiles"),
+            notify_keyspace_events: from.events("notify-keyspace-events"),
+            save: from.save_points("save"),
+            dbfilename: from.text("dbfilename"),
+            appendonly: from.on("appendonly"),
+            appendfsync: match from.choice("appendfsync") {
+                0 => AppendFsync::No,
+                1 => AppendFsync::Always,
+                _ => AppendFsync::EverySecond,
+            },
+            busy_reply_threshold_ms: from.number("busy-reply-threshold"),
+        }
+    }
+}
+
+impl std::ops::Deref for Config {
+    type Target = Settings;
+
+    fn deref(&self) -> &Settings {
+        self.settings()
+    }
+}
+
+/// Looks values up by name. A name that is not in the table, a kind that is another, or a field
+/// too narrow for its range is a mistake in this file, so it panics.
+struct Source<'a>(&'a [Value]);
+
+macro_rules! reader {
+    ($name:ident, $pattern:pat => $result:expr, $type:ty) => {
+        fn $name(&self, name: &str) -> $type {
+            match self.value(name) {
+                $pattern => $result,
+                other => panic!("configuration '{name}' holds {other:?}"),
+            }
+        }
+    };
+}
+
+impl Source<'_> {
+    fn value(&self, name: &str) -> &Value {
+        &self.0[super::table::find(name.as_bytes()).expect("every setting is in the table")]
+    }
+
+    reader!(on, Value::Switch(on) => *on, bool);
+    reader!(integer, Value::Integer(number) => *number, i64);
+    reader!(bytes, Value::Bytes(bytes) => *bytes, u64);
+    reader!(choice, Value::Choice(number) => *number, u8);
+    reader!(text, Value::Text(text) => text.clone(), Box<[u8]>);
+    reader!(events, Value::Events(bits) => *bits, u32);
+    reader!(percentiles, Value::Percentiles(list) => list.clone(), Box<[f64]>);
+    reader!(save_points, Value::SavePoints(list) => list.clone(), Box<[super::SavePoint]>);
+
+    fn number<N: TryFrom<i64>>(&self, name: &str) -> N {
+        let Ok(number) = N::try_from(self.integer(name)) else {
+            panic!("configuration '{name}' is out of the range of its setting");
+        };
+        number
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        use std::os::unix::ffi::OsStringExt;
+        let text = self.text(name).into_vec();
+        (!text.is_empty()).then(|| std::ffi::OsString::from_vec(text).into())
+    }
+
+    fn access(&self, name: &str) -> Access {
+        match self.choice(name) {
+            0 => Access::Nobody,
+            1 => Access::Everybody,
+            _ => Access::Local,
+        }
+    }
+
+    fn policy(&self, name: &str) -> MaxmemoryPolicy {
+        match self.choice(name) {
+            0 => MaxmemoryPolicy::VolatileLru,
+            1 => MaxmemoryPolicy::VolatileLfu,
+            2 => MaxmemoryPolicy::VolatileRandom,
+            3 => MaxmemoryPolicy::VolatileTtl,
+            4 => MaxmemoryPolicy::VolatileLrm,
+            5 => MaxmemoryPolicy::AllkeysLru,
+            6 => MaxmemoryPolicy::AllkeysLfu,
+            7 => MaxmemoryPolicy::AllkeysRandom,
+            8 => MaxmemoryPolicy::AllkeysLrm,
+            _ => MaxmemoryPolicy::NoEviction,
+        }
+    }
+
+    fn shutdown(&self, name: &str) -> ShutdownFlags {
+        let Value::Flags(bits) = *self.value(name) else {
+            panic!("configuration '{name}' is not made of flags");
+        };
+        let set = |bit: u32| bits & bit != 0;
+        ShutdownFlags {
+            save: set(1),
+            nosave: set(2),
+            now: set(4),
+            force: set(8),
+        }
+    }
+
+    fn output_limits(&self, name: &str) -> OutputLimits {
+        let Value::OutputLimits([normal, replica, pubsub]) = *self.value(name) else {
+            panic!("configuration '{name}' does not hold limits");
+        };
+        OutputLimits {
+            normal,
+            replica,
+            pubsub,
+        }
+    }
+
+    fn addresses(&self, name: &str) -> Vec<BindAddress> {
+        let Value::Addresses(list) = self.value(name) else {
+            panic!("configuration '{name}' does not hold addresses");
+        };
+        let address = |word: &[u8]| {
+            let host = word.strip_prefix(b"-");
+            BindAddress {
+                host: String::from_utf8_lossy(host.unwrap_or(word)).into_owned(),
+                optional: host.is_some(),
+            }
+        };
+        list.iter().map(|word| address(word)).collect()
+    }
+}
