@@ -362,6 +362,9 @@ impl PackedTable {
             self.segments.get_mut(id).refresh_due();
             self.try_merge(id);
         }
+        if self.timed == 0 {
+            self.due_min.fill(u64::MAX);
+        }
         // A merge may have moved a segment to a chunk already passed.
         Expired {
             removed,
