@@ -57,7 +57,10 @@ fn cpu_ns() -> u64 {
     // The counter moves when the scheduler looks at the thread: make it look.
     std::thread::yield_now();
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    stat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0)
+    stat.split(' ')
+        .next()
+        .and_then(|ns| ns.parse().ok())
+        .unwrap_or(0)
 }
 
 struct Random(u64);
@@ -229,11 +232,36 @@ fn sorted(elements: u64) {
     }
 }
 
+/// What the machine gives right now: chained reads of 16 MB, and a `std` map of the same members.
+fn reference(elements: u64) {
+    println!("-- for comparison");
+    let mut random = Random(7);
+    let mut chain: Vec<u32> = (0..4 << 20).collect();
+    for at in (1..chain.len()).rev() {
+        chain.swap(at, random.below(at as u64) as usize);
+    }
+    let mut at = 0;
+    timed("one read of 16 MB, each after the last", elements, |_| {
+        at = chain[at as usize]
+    });
+    black_box(at);
+    let before = now();
+    let mut map = std::collections::HashMap::new();
+    timed("std HashMap<Box<[u8]>, f64>: insert", elements, |n| {
+        map.insert(Box::from(member(n)) as Box<[u8]>, n as f64);
+    });
+    bytes("", elements, 0, before);
+    timed("std HashMap: get a random one", elements, |_| {
+        black_box(map.get(&member(random.below(elements))[..]));
+    });
+}
+
 fn main() {
     let elements = std::env::args()
         .nth(1)
         .and_then(|n| n.parse().ok())
         .unwrap_or(500_000);
+    reference(elements);
     packed(elements);
     sorted(elements);
 }
