@@ -18,6 +18,7 @@
 
 use super::order::{Probe, order_key};
 use super::store::MemberStore;
+use crate::prefetch::prefetch;
 
 /// Records in a leaf at most: with 16 bytes of header, what fits 768 bytes, an allocator's size.
 pub(crate) const LEAF_MAX: usize = 125;
@@ -65,6 +66,15 @@ impl Leaf {
         leaf.refs[0] = record;
         leaf.steps[0] = leaf.step(key);
         leaf
+    }
+
+    /// Fetches the whole leaf.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        let start = std::ptr::from_ref(self).cast::<u8>();
+        for line in 0..size_of::<Self>() / 64 {
+            prefetch(start.wrapping_add(line * 64));
+        }
     }
 
     #[inline]

@@ -8,8 +8,9 @@
 
 use crate::packed::chunks::Chunks;
 use crate::packed::directory::Directory;
-use crate::packed::fragments::{fragment, grown_capacity, lower_bound};
+use crate::packed::fragments::{fragment, grown_capacity, guess, lower_bound};
 use crate::packed::segment::{DEPTH_MAX, SEGMENT_MAX};
+use crate::prefetch::prefetch;
 
 struct Segment {
     fragments: Vec<u16>,
@@ -69,6 +70,15 @@ impl MemberTable {
         let segment = self.segments.get(self.directory.find(hash) as usize);
         let at = position(segment, hash, same)?;
         Some(segment.refs[at])
+    }
+
+    /// Fetches what a search for `hash` reads first.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        let segment = self.segments.get(self.directory.find(hash) as usize);
+        let guess = guess(segment.refs.len(), fragment(hash, segment.depth));
+        prefetch(segment.fragments.as_ptr().wrapping_add(guess));
+        prefetch(segment.refs.as_ptr().wrapping_add(guess));
     }
 
     /// Inserts the record of a member that is not in the table. `rehash` gives the hash of a
@@ -256,6 +266,9 @@ impl MemberTable {
 #[inline]
 fn position(segment: &Segment, hash: u64, same: impl Fn(u32) -> bool) -> Option<usize> {
     let fragment = fragment(hash, segment.depth);
+    // The reference will be needed as soon as the fragment is found: fetch both at once.
+    let guess = guess(segment.refs.len(), fragment);
+    prefetch(segment.refs.as_ptr().wrapping_add(guess));
     let mut at = lower_bound(&segment.fragments, fragment);
     while at < segment.refs.len() && segment.fragments[at] == fragment {
         if same(segment.refs[at]) {

@@ -21,6 +21,7 @@
 //! tree gets by with 16 bits of it.
 
 use crate::packed::chunks::Chunks;
+use crate::prefetch::prefetch;
 
 const UNIT: usize = 4;
 const PAGE_BYTES: usize = 16 << 10;
@@ -82,6 +83,13 @@ impl MemberStore {
             far: Chunks::new(),
             far_vacant: Vec::new(),
         }
+    }
+
+    /// Fetches the start of the record at `at`.
+    #[inline]
+    pub(crate) fn prefetch(&self, at: u32) {
+        let (page, start) = place(at);
+        prefetch(self.pages[page].bytes.as_ptr().wrapping_add(start));
     }
 
     #[inline]

@@ -60,6 +60,21 @@ impl Tree {
         self.len
     }
 
+    /// Fetches the leaf where `key` stands.
+    #[inline]
+    pub(crate) fn prefetch(&self, key: u64) {
+        let mut node = &self.root;
+        loop {
+            match node {
+                Node::Leaf(leaf) => return leaf.prefetch(),
+                Node::Inner(inner) => {
+                    let below = inner.keys.partition_point(|&first| first < key);
+                    node = &inner.children[below.saturating_sub(1)];
+                }
+            }
+        }
+    }
+
     /// Inserts `record`, whose place is `probe`.
     pub(crate) fn insert(&mut self, store: &MemberStore, probe: &Probe<'_>, record: u32) {
         self.len += 1;
