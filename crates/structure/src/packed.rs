@@ -117,6 +117,14 @@ impl PackedTable {
             + self.heap
     }
 
+    /// Fetches what a search for `hash` reads first, for a caller with several to make.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        self.segments
+            .get(self.directory.find(hash) as usize)
+            .prefetch(hash);
+    }
+
     #[inline]
     #[must_use]
     pub fn get(&self, hash: u64, key: &[u8]) -> Option<ValueRef<'_>> {
@@ -361,6 +369,9 @@ impl PackedTable {
             }
             self.segments.get_mut(id).refresh_due();
             self.try_merge(id);
+        }
+        if self.timed == 0 {
+            self.due_min.fill(u64::MAX);
         }
         // A merge may have moved a segment to a chunk already passed.
         Expired {

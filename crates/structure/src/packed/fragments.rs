@@ -16,8 +16,9 @@ pub(crate) fn lower_bound(fragments: &[u16], fragment: u16) -> usize {
     if len <= WINDOW {
         return count_below(fragments, fragment);
     }
-    let guess = (usize::from(fragment) * len) >> 16;
-    let start = guess.saturating_sub(WINDOW / 2).min(len - WINDOW);
+    let start = guess(len, fragment)
+        .saturating_sub(WINDOW / 2)
+        .min(len - WINDOW);
     let below = count_below(&fragments[start..start + WINDOW], fragment);
     if below == 0 {
         fragments[..start].partition_point(|&f| f < fragment)
@@ -27,6 +28,12 @@ pub(crate) fn lower_bound(fragments: &[u16], fragment: u16) -> usize {
     } else {
         start + below
     }
+}
+
+/// About where `fragment` stands among `len`.
+#[inline]
+pub(crate) fn guess(len: usize, fragment: u16) -> usize {
+    (usize::from(fragment) * len) >> 16
 }
 
 #[inline]

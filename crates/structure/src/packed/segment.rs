@@ -18,8 +18,9 @@
 //!   outgrows them: the table splits a segment first.
 //! - `due_min` is at or before the earliest deadline.
 
-use super::fragments::{fragment, grown_capacity, lower_bound};
+use super::fragments::{fragment, grown_capacity, guess, lower_bound};
 use super::record::{self, Layout};
+use crate::prefetch::prefetch;
 
 /// Elements that a segment holds at most, except at [`DEPTH_MAX`].
 pub(crate) const SEGMENT_MAX: usize = 512;
@@ -124,10 +125,20 @@ impl Segment {
         lower_bound(&self.fragments, fragment)
     }
 
+    /// Fetches what a search for `hash` reads first.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        let guess = guess(self.fragments.len(), fragment(hash, self.depth));
+        prefetch(self.fragments.as_ptr().wrapping_add(guess));
+        self.offsets.prefetch(guess);
+    }
+
     /// Index of `key`, or where it would be inserted.
     #[inline]
     pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Result<usize, usize> {
         let fragment = fragment(hash, self.depth);
+        // The offset will be needed as soon as the fragment is found: fetch both at once.
+        self.offsets.prefetch(guess(self.fragments.len(), fragment));
         let mut at = lower_bound(&self.fragments, fragment);
         while at < self.fragments.len() && self.fragments[at] == fragment {
             let (buf, layout) = self.record(at);
@@ -418,6 +429,14 @@ impl Offsets {
         match self {
             Self::Narrow(offsets) => usize::from(offsets[at]),
             Self::Wide(offsets) => offsets[at] as usize,
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, at: usize) {
+        match self {
+            Self::Narrow(offsets) => prefetch(offsets.as_ptr().wrapping_add(at)),
+            Self::Wide(offsets) => prefetch(offsets.as_ptr().wrapping_add(at)),
         }
     }
 
