@@ -18,6 +18,7 @@ use resp::{OwnedArgs, Protocol};
 use structure::stripes::StripeSet;
 
 use crate::host::ClientId;
+use crate::keyspace::DbKey;
 use crate::object::Kind;
 
 /// A client that waits.
@@ -134,7 +135,7 @@ impl Waiter {
 /// The waiters of one stripe, by database and key.
 #[derive(Default)]
 pub struct WaitTable {
-    keys: HashMap<(u32, Box<[u8]>), VecDeque<Arc<Waiter>>>,
+    keys: HashMap<DbKey, VecDeque<Arc<Waiter>>>,
 }
 
 impl WaitTable {

@@ -238,7 +238,7 @@ impl<'a> Context<'a> {
         #[allow(clippy::cast_possible_truncation)] // 24 bits are kept.
         let seconds = (self.now_ms / 1000) as u32 & 0xff_ffff;
         let fresh = if self.settings.lfu {
-            (seconds / 60 & 0xffff) << 8 | 5
+            ((seconds / 60) & 0xffff) << 8 | FREQUENCY_START
         } else {
             seconds
         };

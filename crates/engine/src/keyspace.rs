@@ -49,10 +49,13 @@ pub struct Stripe {
     pub stats: KeyspaceStats,
 }
 
+/// A database and a key of it.
+pub type DbKey = (u32, Box<[u8]>);
+
 /// Watched keys of a stripe: who must hear of a change.
 #[derive(Default)]
 pub struct Watchers {
-    keys: HashMap<(u32, Box<[u8]>), Vec<Arc<AtomicBool>>>,
+    keys: HashMap<DbKey, Vec<Arc<AtomicBool>>>,
 }
 
 impl Watchers {
@@ -401,6 +404,7 @@ impl Stripe {
 
 /// Values to be freed when there is time.
 #[derive(Default)]
+#[allow(clippy::vec_box)] // Values come in boxes and stay in them.
 pub struct Graveyard {
     objects: Vec<Box<Object>>,
     tables: Vec<Table<Object>>,

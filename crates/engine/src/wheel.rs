@@ -30,6 +30,7 @@ const CHUNK: usize = 256;
 pub type Hint = u32;
 
 #[derive(Default)]
+#[allow(clippy::vec_box)] // A chunk of 1 KiB must not move when the outer vector grows.
 struct Slot {
     full: Vec<Box<[Hint; CHUNK]>>,
     last: Vec<Hint>,
