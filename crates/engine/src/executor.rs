@@ -20,7 +20,7 @@ use crate::host::Host;
 use crate::keyspace::{Graveyard, Keyspace, Stripe};
 use crate::session::{ReplyMode, Session};
 use crate::settings::Settings;
-use crate::stats::CommandStats;
+use crate::stats::ThreadStats;
 
 /// Bytes of a name or an argument that an error repeats.
 const SHOWN_BYTES_MAX: usize = 128;
@@ -31,10 +31,7 @@ pub struct Executor<'k, L: RawLock> {
     /// Stripes kept from the command before.
     guard: Option<Guard<'k, Stripe, L>>,
     effects: Effects,
-    /// Counters of each command.
-    pub stats: Vec<CommandStats>,
-    /// Errors by their code.
-    pub errors: std::collections::BTreeMap<String, u64>,
+    stats: Arc<ThreadStats>,
     /// When the last command ended, in the host's ticks.
     last_ticks: u64,
     /// Waiters that could not be served because a stripe of theirs was taken.
@@ -61,14 +58,13 @@ pub struct Request<'a> {
 }
 
 impl<'k, L: RawLock> Executor<'k, L> {
-    /// An executor on `keyspace`.
-    pub fn new(keyspace: &'k Keyspace<L>) -> Self {
+    /// An executor on `keyspace` that counts in `stats`.
+    pub fn new(keyspace: &'k Keyspace<L>, stats: Arc<ThreadStats>) -> Self {
         Self {
             keyspace,
             guard: None,
             effects: Effects::default(),
-            stats: vec![CommandStats::default(); keyspace.shared.table.len()],
-            errors: std::collections::BTreeMap::new(),
+            stats,
             last_ticks: 0,
             retry: Vec::new(),
         }
@@ -273,7 +269,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
         if let Err(error) = result {
             out.truncate(mark);
             self.effects.block = None;
-            self.stats[usize::from(entry.id)].failed += 1;
+            self.stats.commands[usize::from(entry.id)].failed.add(1);
             self.write_error(session, &error, out);
         }
         if self.effects.changes > 0 {
@@ -402,9 +398,9 @@ impl<'k, L: RawLock> Executor<'k, L> {
             self.call(
                 session, entry, &request, guard, settings, host, now_ms, false, out,
             );
-            let stats = &mut self.stats[usize::from(*id)];
-            stats.calls += 1;
-            stats.ticks += host.ticks().saturating_sub(before);
+            let stats = &self.stats.commands[usize::from(*id)];
+            stats.calls.add(1);
+            stats.ticks.add(host.ticks().saturating_sub(before));
         }
     }
 
@@ -569,7 +565,8 @@ impl<'k, L: RawLock> Executor<'k, L> {
             waiter.release();
             return;
         }
-        self.stats[usize::from(waiter.command)].ticks += host.ticks().saturating_sub(before);
+        let stats = &self.stats.commands[usize::from(waiter.command)];
+        stats.ticks.add(host.ticks().saturating_sub(before));
         self.unregister(waiter, guard);
         let mut reply = Vec::with_capacity(out.len());
         out.slices(|piece| {
@@ -681,18 +678,12 @@ impl<'k, L: RawLock> Executor<'k, L> {
         if let Some(multi) = &mut session.multi {
             multi.aborted = true;
         }
-        self.stats[usize::from(entry.id)].rejected += 1;
+        self.stats.commands[usize::from(entry.id)].rejected.add(1);
         self.write_error(session, error, out);
     }
 
     fn write_error(&mut self, session: &Session, error: &CommandError, out: &mut Output) {
-        const CODES_MAX: usize = 128;
-        let code = error.code();
-        if let Some(count) = self.errors.get_mut(&*code) {
-            *count += 1;
-        } else if self.errors.len() < CODES_MAX {
-            self.errors.insert(code.into_owned(), 1);
-        }
+        self.stats.count_error(&error.code());
         Writer::new(out, session.protocol).error(&error.to_string());
     }
 
@@ -709,9 +700,9 @@ impl<'k, L: RawLock> Executor<'k, L> {
         let ticks = now.saturating_sub(self.last_ticks);
         self.last_ticks = now;
         if let Some(entry) = entry {
-            let stats = &mut self.stats[usize::from(entry.id)];
-            stats.calls += 1;
-            stats.ticks += ticks;
+            let stats = &self.stats.commands[usize::from(entry.id)];
+            stats.calls.add(1);
+            stats.ticks.add(ticks);
         }
         match session.reply_mode {
             ReplyMode::On => {}

@@ -130,6 +130,11 @@ impl Decoder {
         self.partial.as_ref().map_or(0, |partial| partial.at)
     }
 
+    /// Forgets a request that was cut off: the caller presents its bytes again from their start.
+    pub fn reset(&mut self) {
+        *self = Self::default();
+    }
+
     /// Finds up to `requests_max` whole requests in `buf` and adds them to `batch`, which must be
     /// empty. Returns how many bytes they take. Requests before a broken one are delivered first:
     /// the error then comes with the next call.

@@ -12,4 +12,5 @@ pub mod record;
 pub mod stream;
 pub mod stripes;
 pub mod table;
+pub mod ticks;
 pub mod zset;
