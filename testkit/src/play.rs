@@ -138,7 +138,7 @@ impl Player<'_> {
         }
         let last = steps.last().map_or(0, |step| step.line);
         for (name, connection) in &self.connections {
-            // An error means that the server has closed it after its last reply, as the script knows.
+            // An error means that the server closed it after its last reply, as the script knows.
             if let Ok(Some(reply)) = self.target.pending(*connection) {
                 let got = render(&reply);
                 return Err((
