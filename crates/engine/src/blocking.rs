@@ -40,6 +40,8 @@ pub struct Waiter {
     pub on_missing: bool,
     /// When it gives up: Unix milliseconds.
     pub deadline_ms: Option<u64>,
+    /// Whether its time being up is a null string rather than a null array.
+    pub null_bulk: bool,
     /// The stripes of all its keys.
     pub stripes: StripeSet,
     /// The keys that it waits for, with their hashes.
@@ -68,6 +70,8 @@ pub struct Block {
     pub kind: Kind,
     /// Whether to wake when a key goes away.
     pub on_missing: bool,
+    /// Whether its time being up is answered by a null string (BLMOVE) rather than a null array.
+    pub null_bulk: bool,
     /// The positions of the keys that are waited for among the command's words.
     pub keys: Vec<usize>,
     /// Words to store in place of the command's own: `$` resolved to an id, for example.
@@ -94,9 +98,19 @@ impl Waiter {
             kind: block.kind,
             on_missing: block.on_missing,
             deadline_ms: block.deadline_ms,
+            null_bulk: block.null_bulk,
             stripes,
             keys,
             state: AtomicU8::new(State::Waiting as u8),
+        }
+    }
+
+    /// What the client gets when its time is up.
+    pub fn timeout_reply(&self, resp3: bool) -> &'static [u8] {
+        match (resp3, self.null_bulk) {
+            (true, _) => b"_\r\n",
+            (false, true) => b"$-1\r\n",
+            (false, false) => b"*-1\r\n",
         }
     }
 

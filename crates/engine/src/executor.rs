@@ -18,6 +18,7 @@ use crate::context::{Context, Effects};
 use crate::handler::{Entry, Locks};
 use crate::host::Host;
 use crate::keyspace::{Graveyard, Keyspace, Stripe};
+use crate::pubsub::ChannelKind;
 use crate::session::{ReplyMode, Session};
 use crate::settings::Settings;
 use crate::stats::ThreadStats;
@@ -478,6 +479,47 @@ impl<'k, L: RawLock> Executor<'k, L> {
         self.unregister(&waiter, &mut guard);
         session.waiting = None;
         true
+    }
+
+    /// Ends all that a client holds: its wait, its watches, its subscriptions. It is gone.
+    pub fn forget(
+        &mut self,
+        session: &mut Session,
+        settings: &Settings,
+        host: &mut dyn Host,
+        now_ms: u64,
+    ) {
+        self.cancel_wait(session);
+        self.end(settings, host, now_ms);
+        let keyspace = self.keyspace;
+        let watches = std::mem::take(&mut session.watches);
+        if !watches.is_empty() {
+            let set = keyspace.set_of(watches.iter().map(|watch| watch.hash));
+            let mut guard = keyspace.stripes.acquire(set);
+            let mut held = guard.held();
+            for watch in &watches {
+                let stripe = held.get_mut(keyspace.shared.stripe(watch.hash));
+                stripe
+                    .watchers
+                    .remove(watch.db, &watch.key, &session.watch_broken);
+            }
+        }
+        if let Some(subscriptions) = session.subscriptions.take() {
+            let shared = &keyspace.shared;
+            for (kind, channels) in [
+                (ChannelKind::Global, &subscriptions.channels),
+                (ChannelKind::Shard, &subscriptions.shard_channels),
+            ] {
+                for channel in channels {
+                    shared
+                        .pubsub
+                        .unsubscribe(kind, shared.hash(channel), channel, session.id);
+                }
+            }
+            for pattern in &subscriptions.patterns {
+                shared.pubsub.unsubscribe_pattern(pattern, session.id);
+            }
+        }
     }
 
     /// Serves the clients that wait for keys that became ready.

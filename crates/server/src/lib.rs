@@ -1,3 +1,19 @@
 //! Event loops, connections and configuration: wires the other crates together.
+//!
+//! Every thread runs the same [`event_loop`] and executes commands itself, on any key. Threads meet
+//! in the keyspace's stripes and in each other's [`inbox`].
 
+pub mod alloc;
+pub mod commands;
 pub mod config;
+mod connection;
+mod event_loop;
+mod host;
+mod inbox;
+mod listener;
+pub mod log;
+mod shared;
+mod start;
+mod sys;
+
+pub use start::run;

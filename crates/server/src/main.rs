@@ -1,2 +1,10 @@
 //! The server program.
-fn main() {}
+
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: server::alloc::Counting = server::alloc::Counting;
+
+fn main() -> ExitCode {
+    server::run(std::env::args_os().skip(1))
+}

@@ -1,0 +1,176 @@
+//! One connection: its socket, what it sent and what it still gets.
+
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use engine::session::Session;
+use resp::{Decoder, Output};
+use socket2::Socket;
+
+use crate::config::OutputLimit;
+use crate::shared::{Client, flag};
+use crate::sys::{self, PIECES_MAX};
+
+/// A connection and its client.
+pub struct Connection {
+    socket: Socket,
+    /// The engine's view of the client.
+    pub session: Session,
+    /// What others may see.
+    pub client: Arc<Client>,
+    /// Bytes of a request whose end has not come, or of requests that must wait.
+    pub input: Vec<u8>,
+    /// Where the decoder stands in `input`.
+    pub decoder: Decoder,
+    /// What the socket did not take yet.
+    pub output: Output,
+    /// Whether the socket is watched for room to write.
+    pub awaits_room: bool,
+    /// Whether reading is off: the client waits, and its next requests with it.
+    pub is_held: bool,
+    /// Since when its output is over the soft limit: Unix milliseconds; 0 when it is not.
+    pub over_soft_since_ms: u64,
+    /// Set when the connection is to be closed at once.
+    pub is_dead: bool,
+}
+
+impl Connection {
+    /// A fresh connection.
+    pub fn new(socket: Socket, session: Session, client: Arc<Client>) -> Self {
+        Self {
+            socket,
+            session,
+            client,
+            input: Vec::new(),
+            decoder: Decoder::default(),
+            output: Output::default(),
+            awaits_room: false,
+            is_held: false,
+            over_soft_since_ms: 0,
+            is_dead: false,
+        }
+    }
+
+    /// Its descriptor.
+    pub fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    /// Writes what waits, and then `fresh`, with one call; what the socket does not take stays in
+    /// `output`. Returns how many bytes went.
+    pub fn flush(&mut self, fresh: &mut Output) -> usize {
+        if !self.output.is_empty() {
+            self.output.append(fresh);
+        }
+        let from = if self.output.is_empty() {
+            &mut *fresh
+        } else {
+            &mut self.output
+        };
+        if from.is_empty() {
+            return 0;
+        }
+        let mut pieces: [&[u8]; PIECES_MAX] = [&[]; PIECES_MAX];
+        let mut count = 0;
+        from.slices(|piece| {
+            pieces[count] = piece;
+            count += 1;
+            count < PIECES_MAX
+        });
+        let sent = match sys::write(self.socket.as_raw_fd(), &pieces[..count]) {
+            Ok(sent) => sent,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => 0,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => 0,
+            Err(_) => {
+                self.is_dead = true;
+                fresh.clear();
+                self.output.clear();
+                return 0;
+            }
+        };
+        from.consume(sent);
+        if self.output.is_empty() && !fresh.is_empty() {
+            self.output.append(fresh);
+        }
+        self.output.shrink(16 * 1024);
+        sent
+    }
+
+    /// Whether its output is past `limit`: at once for the hard limit, after its time for the soft.
+    pub fn is_over(&mut self, limit: OutputLimit, now_ms: u64) -> bool {
+        let bytes = self.output.len() as u64;
+        if limit.hard_bytes != 0 && bytes >= limit.hard_bytes {
+            return true;
+        }
+        if limit.soft_bytes == 0 || bytes < limit.soft_bytes {
+            self.over_soft_since_ms = 0;
+            return false;
+        }
+        if self.over_soft_since_ms == 0 {
+            self.over_soft_since_ms = now_ms;
+        }
+        now_ms - self.over_soft_since_ms >= u64::from(limit.soft_s.max(0).unsigned_abs()) * 1000
+    }
+
+    /// Shows others how the client stands.
+    pub fn publish(&self, now_ms: u64) {
+        let (client, session) = (&self.client, &self.session);
+        let relaxed = Ordering::Relaxed;
+        client.active_ms.store(now_ms, relaxed);
+        client.db.store(session.db, relaxed);
+        client.last_command.store(session.last_command, relaxed);
+        client.query_bytes.store(self.input.len(), relaxed);
+        client.output_bytes.store(self.output.len(), relaxed);
+        client
+            .output_segments
+            .store(self.output.segments(), relaxed);
+        let is_plain = session.multi.is_none()
+            && session.watches.is_empty()
+            && session.subscriptions.is_none()
+            && session.waiting.is_none()
+            && session.authenticated
+            && !session.closing;
+        let kept = client.flags.load(relaxed) & (flag::MONITOR | flag::NO_EVICT | flag::NO_TOUCH);
+        if is_plain && client.flags.load(relaxed) == kept {
+            return;
+        }
+        self.publish_special(kept);
+    }
+
+    #[cold]
+    fn publish_special(&self, mut flags: u32) {
+        let (client, session) = (&self.client, &self.session);
+        let relaxed = Ordering::Relaxed;
+        let mut set = |on: bool, bit: u32| flags |= if on { bit } else { 0 };
+        set(session.waiting.is_some(), flag::BLOCKED);
+        set(session.subscriptions.is_some(), flag::PUBSUB);
+        set(session.multi.is_some(), flag::MULTI);
+        set(session.watch_broken.load(relaxed), flag::DIRTY);
+        set(session.closing, flag::CLOSING);
+        set(!session.authenticated, flag::UNAUTHENTICATED);
+        client.flags.store(flags, relaxed);
+        let queued = session
+            .multi
+            .as_ref()
+            .map_or(-1, |m| i64::try_from(m.queued.len()).unwrap_or(0));
+        client.multi.store(queued, relaxed);
+        client.watches.store(
+            u32::try_from(session.watches.len()).unwrap_or(u32::MAX),
+            relaxed,
+        );
+        let lens = session
+            .subscriptions
+            .as_ref()
+            .map_or([0; 3], |subscriptions| {
+                [
+                    subscriptions.channels.len(),
+                    subscriptions.patterns.len(),
+                    subscriptions.shard_channels.len(),
+                ]
+            });
+        for (cell, len) in client.subscriptions.iter().zip(lens) {
+            cell.store(u32::try_from(len).unwrap_or(u32::MAX), relaxed);
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! One thread's loop: wait, read, run, write.
+//!
+//! A turn takes what epoll reports. For a readable connection it makes one read, decodes all whole
+//! requests, runs them in windows whose keys were prefetched, and makes one write. Between turns it
+//! takes its inbox, ends waits whose time is up, removes dead keys and frees what was left behind,
+//! each with bounded work.
+//!
+//! # Invariants
+//! - Nothing is read, written or freed while a stripe is locked, but small values.
+//! - A connection that is held (its client waits, or is paused) is not watched for reading; what it
+//!   sent before stays in its buffer, and is bounded by the query limit.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use engine::executor::{Executor, Request};
+use engine::keyspace::Keyspace;
+use engine::session::Session;
+use engine::settings::Settings;
+use resp::{Args, Batch, Limits, Output};
+use structure::stripes::RawLock;
+
+use crate::config::{Config, MaxmemoryPolicy};
+use crate::connection::Connection;
+use crate::host::ThreadHost;
+use crate::inbox::Message;
+use crate::listener::Listener;
+use crate::shared::{Shared, flag};
+use crate::sys::{self, Epoll, Signals};
+use crate::{notice, verbose};
+
+mod clients;
+mod periodic;
+mod requests;
+
+/// Bytes that one read may take.
+const READ_BYTES: usize = 64 * 1024;
+/// Tokens of what is no connection; connections have their numbers.
+const TOKEN_INBOX: u64 = u64::MAX;
+const TOKEN_SIGNALS: u64 = u64::MAX - 1;
+const TOKEN_LISTENERS: u64 = u64::MAX - 1024;
+/// Elements freed a turn while the loop is idle otherwise.
+const FREE_BUDGET: usize = 512;
+
+/// A thread's loop.
+pub struct EventLoop<'k, L: RawLock> {
+    shared: Arc<Shared>,
+    host: ThreadHost,
+    executor: Executor<'k, L>,
+    settings: Settings,
+    config_version: u64,
+    epoll: Epoll,
+    connections: HashMap<u64, Box<Connection>, Numbers>,
+    listeners: Vec<Listener>,
+    signals: Option<Signals>,
+    /// When waits end: milliseconds and client.
+    deadlines: BTreeSet<(u64, u64)>,
+    /// Clients that monitor.
+    monitors: BTreeSet<u64>,
+    /// Connections that hold whole requests and may go on.
+    resumable: Vec<u64>,
+    /// Connections that got something to send from elsewhere.
+    dirty: Vec<u64>,
+    /// Connections that a pause holds.
+    paused: Vec<u64>,
+    buf: Vec<u8>,
+    batch: Batch,
+    out: Output,
+    now_ms: u64,
+    next_tick_ms: u64,
+    next_check_ms: u64,
+    next_thread: usize,
+    /// The stripe at which removing dead keys goes on.
+    expire_from: usize,
+    ticks_per_us: f64,
+    /// From how many ticks on a command goes to the slow log.
+    slow_ticks: u64,
+}
+
+/// Client numbers are spread well enough as they are.
+#[derive(Clone, Copy, Default)]
+struct Numbers;
+
+impl std::hash::BuildHasher for Numbers {
+    type Hasher = NumberHasher;
+    fn build_hasher(&self) -> NumberHasher {
+        NumberHasher(0)
+    }
+}
+
+/// A multiplication.
+struct NumberHasher(u64);
+
+impl std::hash::Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+    #[inline]
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+impl<'k, L: RawLock> EventLoop<'k, L> {
+    /// The loop of thread `thread` on `keyspace`.
+    ///
+    /// # Errors
+    /// Where epoll cannot be set up.
+    pub fn new(
+        keyspace: &'k Keyspace<L>,
+        shared: Arc<Shared>,
+        thread: u16,
+        listeners: Vec<Listener>,
+        signals: Option<Signals>,
+        seed: u64,
+    ) -> std::io::Result<Self> {
+        let epoll = Epoll::new()?;
+        epoll.add(
+            shared.inboxes[usize::from(thread)].fd(),
+            TOKEN_INBOX,
+            true,
+            false,
+        )?;
+        for (token, listener) in (TOKEN_LISTENERS..).zip(&listeners) {
+            epoll.add(listener.fd(), token, true, false)?;
+        }
+        if let Some(signals) = &signals {
+            epoll.add(signals.fd(), TOKEN_SIGNALS, true, false)?;
+        }
+        let stats = shared.stats[usize::from(thread)].clone();
+        let host = ThreadHost::new(thread, shared.clone(), seed);
+        let settings = settings_of(&host.config);
+        Ok(Self {
+            host,
+            executor: Executor::new(keyspace, stats),
+            settings,
+            config_version: 0,
+            epoll,
+            connections: HashMap::default(),
+            listeners,
+            signals,
+            deadlines: BTreeSet::new(),
+            monitors: BTreeSet::new(),
+            resumable: Vec::new(),
+            dirty: Vec::new(),
+            paused: Vec::new(),
+            buf: Vec::with_capacity(READ_BYTES),
+            batch: Batch::default(),
+            out: Output::with_capacity(READ_BYTES),
+            now_ms: 0,
+            next_tick_ms: 0,
+            next_check_ms: 0,
+            next_thread: 0,
+            expire_from: 0,
+            ticks_per_us: 1000.0,
+            slow_ticks: u64::MAX,
+            shared,
+        })
+    }
+
+    /// Runs until the server stops.
+    pub fn run(&mut self) {
+        let thread = usize::from(self.host.thread);
+        while !self.shared.shutdown.load(Ordering::Acquire) {
+            let wait_ms = self.wait_ms();
+            let ready = match self.epoll.wait(wait_ms) {
+                Ok(ready) => ready,
+                Err(error) => panic!("epoll_wait failed: {error}"),
+            };
+            let now_us = sys::unix_us();
+            self.now_ms = now_us / 1000;
+            self.host.refresh(now_us);
+            if self.config_version != self.shared.config_version.load(Ordering::Acquire) {
+                self.adopt_config();
+            }
+            for index in 0..ready {
+                let event = self.epoll.event(index);
+                match event.token {
+                    TOKEN_INBOX => self.take_inbox(),
+                    TOKEN_SIGNALS => self.take_signals(),
+                    token if token >= TOKEN_LISTENERS => self.accept(token - TOKEN_LISTENERS),
+                    number => {
+                        if event.writable {
+                            self.flush(number);
+                        }
+                        if event.readable {
+                            self.read(number);
+                        }
+                    }
+                }
+            }
+            self.settle();
+            let network = &self.shared.network[thread];
+            network.cycles.add(1);
+            if ready > 0 {
+                network.cycles_us.add(sys::unix_us().saturating_sub(now_us));
+            }
+        }
+        self.close_all();
+    }
+
+    /// What is done once a turn, whatever happened in it.
+    fn settle(&mut self) {
+        if self.now_ms >= self.next_tick_ms {
+            self.tick();
+        }
+        self.end_waits();
+        while !self.resumable.is_empty() || !self.host.local.is_empty() {
+            self.deliver_local();
+            for number in std::mem::take(&mut self.resumable) {
+                self.resume(number);
+            }
+        }
+        for number in std::mem::take(&mut self.dirty) {
+            self.flush(number);
+        }
+        if !self.executor.graveyard().is_empty() {
+            self.executor.graveyard().free_some(FREE_BUDGET);
+            self.publish_graveyard();
+        }
+    }
+
+    /// How long the next wait may be.
+    fn wait_ms(&mut self) -> i32 {
+        if !self.executor.graveyard().is_empty() || !self.resumable.is_empty() {
+            return 0;
+        }
+        let mut until = self.next_tick_ms;
+        if let Some(&(deadline, _)) = self.deadlines.first() {
+            until = until.min(deadline);
+        }
+        let now = sys::unix_us().div_ceil(1000);
+        i32::try_from(until.saturating_sub(now)).unwrap_or(i32::MAX)
+    }
+
+    fn adopt_config(&mut self) {
+        self.config_version = self.shared.config_version.load(Ordering::Acquire);
+        self.host.config = self.shared.config();
+        self.settings = settings_of(&self.host.config);
+        self.slow_ticks = self.slow_ticks();
+    }
+
+    fn take_signals(&mut self) {
+        while let Some(signal) = self.signals.as_ref().and_then(Signals::take) {
+            let name = if signal == libc::SIGINT {
+                "SIGINT"
+            } else {
+                "SIGTERM"
+            };
+            notice!("Received {name} scheduling shutdown...");
+            self.shared.shut_down();
+        }
+    }
+}
+
+/// What the engine reads of a configuration.
+pub fn settings_of(config: &Config) -> Settings {
+    let size = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+    Settings {
+        databases: config.databases,
+        notify: config.notify_keyspace_events,
+        maxmemory: config.maxmemory_bytes,
+        lfu: matches!(
+            config.maxmemory_policy,
+            MaxmemoryPolicy::AllkeysLfu | MaxmemoryPolicy::VolatileLfu
+        ),
+        lfu_log_factor: config.lfu_log_factor,
+        lfu_decay_minutes: config.lfu_decay_time_min,
+        string_bytes_max: config.proto_max_bulk_len_bytes,
+        hash_listpack_entries: size(config.hash_max_listpack_entries),
+        hash_listpack_value: size(config.hash_max_listpack_value_bytes),
+        list_limit: structure::list::Limit::new(i64::from(config.list_max_listpack_size)),
+        set_intset_entries: size(config.set_max_intset_entries),
+        set_listpack_entries: size(config.set_max_listpack_entries),
+        set_listpack_value: size(config.set_max_listpack_value_bytes),
+        zset_listpack_entries: size(config.zset_max_listpack_entries),
+        zset_listpack_value: size(config.zset_max_listpack_value_bytes),
+        stream_node_bytes: size(config.stream_node_max_bytes),
+        stream_node_entries: size(config.stream_node_max_entries),
+        stream_idmp_duration: u64::from(config.stream_idmp_duration_s),
+        stream_idmp_maxsize: u64::from(config.stream_idmp_maxsize),
+        requires_password: config.requirepass.is_some(),
+    }
+}

@@ -1,0 +1,401 @@
+//! Connections coming and going, and what reaches them from elsewhere.
+
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
+
+use engine::host::ClientId;
+use resp::Protocol;
+use socket2::Socket;
+
+use super::*;
+use crate::inbox::Peer;
+use crate::shared::{Client, Names};
+
+/// Connections accepted in one go from one listener.
+const ACCEPTS_MAX: usize = 1000;
+
+const DENIED: &[u8] = b"-DENIED Tidemill is running in protected mode: it accepts only local \
+connections because no password is set. To connect from elsewhere, set a password (requirepass), \
+or, if the network is trusted, turn protected mode off (CONFIG SET protected-mode no from a local \
+client, or 'protected-mode no' in the configuration file).\r\n";
+
+impl<L: RawLock> EventLoop<'_, L> {
+    /// Accepts what waits on a listener and deals it to the threads.
+    pub(super) fn accept(&mut self, listener: u64) {
+        let index = usize::try_from(listener).unwrap_or(usize::MAX);
+        for _ in 0..ACCEPTS_MAX {
+            let Some(listener) = self.listeners.get(index) else {
+                return;
+            };
+            match listener.accept(self.host.config.tcp_keepalive_s) {
+                Ok((socket, peer)) => self.deal(socket, peer),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    verbose!("Accepting client connection: {error}");
+                    return;
+                }
+            }
+        }
+    }
+
+    fn deal(&mut self, socket: Socket, peer: Peer) {
+        let network = &self.shared.network[usize::from(self.host.thread)];
+        network.connections.add(1);
+        let config = &self.host.config;
+        let refusal: Option<&[u8]> =
+            if self.shared.client_count.load(Ordering::Relaxed) >= config.maxclients as usize {
+                Some(b"-ERR max number of clients reached\r\n")
+            } else if config.protected_mode && config.requirepass.is_none() && !peer.is_local {
+                Some(DENIED)
+            } else {
+                None
+            };
+        if let Some(text) = refusal {
+            network.rejected.add(1);
+            use std::os::fd::AsRawFd;
+            // The peer may be gone already.
+            let _ = sys::write(socket.as_raw_fd(), &[text]);
+            return;
+        }
+        self.shared.client_count.fetch_add(1, Ordering::Relaxed);
+        self.next_thread = (self.next_thread + 1) % self.shared.inboxes.len();
+        if self.next_thread == usize::from(self.host.thread) {
+            self.adopt(socket, peer);
+        } else {
+            self.shared.inboxes[self.next_thread].send(Message::Accept(socket, peer));
+        }
+    }
+
+    /// Makes a socket a connection of this thread.
+    fn adopt(&mut self, socket: Socket, peer: Peer) {
+        use std::os::fd::AsRawFd;
+        let number = self.shared.next_client.fetch_add(1, Ordering::Relaxed);
+        let id = ClientId {
+            thread: self.host.thread,
+            number,
+        };
+        let session = Session::new(id, !self.settings.requires_password);
+        let client = Arc::new(Client {
+            id,
+            peer,
+            fd: socket.as_raw_fd(),
+            created_ms: self.now_ms,
+            names: parking_lot::Mutex::new(Names {
+                user: (*b"default").into(),
+                ..Names::default()
+            }),
+            active_ms: AtomicU64::new(self.now_ms),
+            db: AtomicU32::new(0),
+            subscriptions: Default::default(),
+            multi: AtomicI64::new(-1),
+            watches: AtomicU32::new(0),
+            query_bytes: AtomicUsize::new(0),
+            output_bytes: AtomicUsize::new(0),
+            output_segments: AtomicUsize::new(0),
+            total_in: AtomicU64::new(0),
+            total_out: AtomicU64::new(0),
+            commands: AtomicU64::new(0),
+            last_command: AtomicU16::new(u16::MAX),
+            protocol: AtomicU8::new(2),
+            flags: AtomicU32::new(0),
+        });
+        if let Err(error) = self.epoll.add(client.fd, number, true, false) {
+            verbose!("Watching a new connection: {error}");
+            self.shared.client_count.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        self.shared.clients.lock().insert(number, client.clone());
+        let connection = Connection::new(socket, session, client);
+        self.connections.insert(number, Box::new(connection));
+    }
+
+    /// Puts a connection back after its turn, or closes it.
+    pub(super) fn put_back(&mut self, number: u64, mut connection: Box<Connection>) {
+        let is_sent = connection.output.is_empty();
+        if connection.is_dead || connection.session.closing && is_sent {
+            return self.close(connection);
+        }
+        self.watch(&mut connection);
+        self.connections.insert(number, connection);
+    }
+
+    /// Watches a connection for what it needs now.
+    fn watch(&mut self, connection: &mut Connection) {
+        let wants_room = !connection.output.is_empty();
+        // A client that waits is still read, so that a hang-up is seen; its requests stay in its
+        // buffer, within the query limit.
+        if wants_room != connection.awaits_room {
+            connection.awaits_room = wants_room;
+            let number = connection.session.id.number;
+            if self
+                .epoll
+                .change(connection.fd(), number, true, wants_room)
+                .is_err()
+            {
+                connection.is_dead = true;
+            }
+        }
+    }
+
+    /// Closes a connection and ends all that its client held.
+    pub(super) fn close(&mut self, mut connection: Box<Connection>) {
+        let number = connection.session.id.number;
+        if let Some(waiter) = &connection.session.waiting
+            && let Some(deadline) = waiter.deadline_ms
+        {
+            self.deadlines.remove(&(deadline, number));
+        }
+        self.executor.forget(
+            &mut connection.session,
+            &self.settings,
+            &mut self.host,
+            self.now_ms,
+        );
+        if self.monitors.remove(&number) {
+            self.shared.monitors.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.shared.clients.lock().remove(&number);
+        self.shared.client_count.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Closes every connection: the server stops.
+    pub(super) fn close_all(&mut self) {
+        for number in self.connections.keys().copied().collect::<Vec<_>>() {
+            self.flush(number);
+            if let Some(connection) = self.connections.remove(&number) {
+                self.close(connection);
+            }
+        }
+    }
+
+    /// Sends what a connection has to send; drops it where it is past its limits.
+    pub(super) fn send(&mut self, connection: &mut Connection, out: &mut Output) {
+        if out.is_empty() && connection.output.is_empty() {
+            return;
+        }
+        let network = &self.shared.network[usize::from(self.host.thread)];
+        let sent = connection.flush(out) as u64;
+        network.writes.add(1);
+        network.output_bytes.add(sent);
+        connection
+            .client
+            .total_out
+            .fetch_add(sent, Ordering::Relaxed);
+        if !connection.output.is_empty() {
+            self.check_output(connection);
+        }
+    }
+
+    /// Drops a connection whose output is past its limits.
+    pub(super) fn check_output(&mut self, connection: &mut Connection) {
+        let limits = &self.host.config.output_limits;
+        let limit = if connection.session.subscriptions.is_some() {
+            limits.pubsub
+        } else {
+            limits.normal
+        };
+        if connection.is_over(limit, self.now_ms) {
+            let network = &self.shared.network[usize::from(self.host.thread)];
+            network.output_limit_drops.add(1);
+            crate::warning!(
+                "Client {} closed for overcoming of output buffer limits: {} bytes wait",
+                connection.client.peer.address,
+                connection.output.len()
+            );
+            connection.is_dead = true;
+        }
+    }
+
+    /// Sends what waits for a connection.
+    pub(super) fn flush(&mut self, number: u64) {
+        let Some(mut connection) = self.connections.remove(&number) else {
+            return;
+        };
+        let mut out = std::mem::take(&mut self.out);
+        self.send(&mut connection, &mut out);
+        self.out = out;
+        self.put_back(number, connection);
+    }
+
+    /// Takes everything from the inbox.
+    pub(super) fn take_inbox(&mut self) {
+        let messages = self.shared.inboxes[usize::from(self.host.thread)].take();
+        for message in messages {
+            match message {
+                Message::Accept(socket, peer) => self.adopt(socket, peer),
+                Message::Look => {}
+                other => self.host.local.push(other),
+            }
+        }
+        self.deliver_local();
+    }
+
+    /// Delivers messages to clients of this thread, none of which has its turn now.
+    pub(super) fn deliver_local(&mut self) {
+        for message in std::mem::take(&mut self.host.local) {
+            if let Message::Monitor(line) = &message {
+                for number in self.monitors.clone() {
+                    if let Some(connection) = self.connections.get_mut(&number) {
+                        connection.output.push_shared(line);
+                        self.dirty.push(number);
+                    }
+                }
+                continue;
+            }
+            let (Message::Push(number, _)
+            | Message::Served(number, _)
+            | Message::Kill(number)
+            | Message::Unblock(number, _)) = message
+            else {
+                continue;
+            };
+            let Some(mut connection) = self.connections.remove(&number) else {
+                continue;
+            };
+            let mut output = std::mem::take(&mut connection.output);
+            self.deliver(&mut connection, message, &mut output);
+            connection.output = output;
+            if !connection.output.is_empty() && !connection.is_dead {
+                self.check_output(&mut connection);
+            }
+            self.dirty.push(number);
+            self.connections.insert(number, connection);
+        }
+    }
+
+    /// Delivers messages while `connection` has its turn: its own go to `out`.
+    pub(super) fn deliver_to(&mut self, connection: &mut Connection, out: &mut Output) {
+        let number = connection.session.id.number;
+        let is_own = |message: &Message| match message {
+            Message::Push(to, _)
+            | Message::Served(to, _)
+            | Message::Kill(to)
+            | Message::Unblock(to, _) => *to == number,
+            _ => false,
+        };
+        let (own, others): (Vec<_>, Vec<_>) = self.host.local.drain(..).partition(is_own);
+        self.host.local = others;
+        for message in own {
+            self.deliver(connection, message, out);
+        }
+        self.deliver_local();
+    }
+
+    /// Delivers one message to its client.
+    fn deliver(&mut self, connection: &mut Connection, message: Message, out: &mut Output) {
+        match message {
+            Message::Push(_, push) => {
+                out.push_shared(push.encoded(connection.session.protocol));
+            }
+            Message::Served(_, reply) => {
+                self.forget_deadline(connection);
+                connection.session.waiting = None;
+                self.answer(connection, &reply, out);
+            }
+            Message::Kill(_) => {
+                if self
+                    .host
+                    .client
+                    .as_ref()
+                    .is_some_and(|client| client.id == connection.session.id)
+                {
+                    connection.session.closing = true;
+                } else {
+                    connection.is_dead = true;
+                }
+            }
+            Message::Unblock(_, with_error) => self.unblock(connection, with_error, out),
+            Message::Accept(..) | Message::Monitor(_) | Message::Look => {}
+        }
+    }
+
+    /// Sends the reply that a client waited for, and lets it go on.
+    fn answer(&mut self, connection: &mut Connection, reply: &[u8], out: &mut Output) {
+        if connection.session.reply_mode == engine::session::ReplyMode::On {
+            out.push(reply);
+        }
+        connection.publish(self.now_ms);
+        self.resumable.push(connection.session.id.number);
+    }
+
+    /// Ends a client's wait as if its time were up, or with an error.
+    pub(super) fn unblock(
+        &mut self,
+        connection: &mut Connection,
+        with_error: bool,
+        out: &mut Output,
+    ) {
+        let Some(waiter) = connection.session.waiting.clone() else {
+            return;
+        };
+        if !self.executor.cancel_wait(&mut connection.session) {
+            return;
+        }
+        if let Some(deadline) = waiter.deadline_ms {
+            self.deadlines
+                .remove(&(deadline, connection.session.id.number));
+        }
+        let mut reply = Output::default();
+        let mut writer = resp::Writer::new(&mut reply, connection.session.protocol);
+        if with_error {
+            writer.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+        } else {
+            writer.raw(waiter.timeout_reply(connection.session.protocol == Protocol::Resp3));
+        }
+        let reply = reply.since(0).to_vec();
+        self.answer(connection, &reply, out);
+    }
+
+    /// Remembers when a client's wait ends.
+    pub(super) fn note_deadline(&mut self, connection: &Connection) {
+        let number = connection.session.id.number;
+        if let Some(deadline) = connection
+            .session
+            .waiting
+            .as_ref()
+            .and_then(|w| w.deadline_ms)
+        {
+            self.deadlines.insert((deadline, number));
+        }
+    }
+
+    fn forget_deadline(&mut self, connection: &Connection) {
+        let number = connection.session.id.number;
+        if let Some(deadline) = connection
+            .session
+            .waiting
+            .as_ref()
+            .and_then(|w| w.deadline_ms)
+        {
+            self.deadlines.remove(&(deadline, number));
+        }
+    }
+
+    /// Ends waits whose time is up.
+    pub(super) fn end_waits(&mut self) {
+        while let Some(&(deadline, number)) = self.deadlines.first() {
+            if deadline > self.now_ms {
+                return;
+            }
+            self.deadlines.pop_first();
+            let Some(mut connection) = self.connections.remove(&number) else {
+                continue;
+            };
+            let mut output = std::mem::take(&mut connection.output);
+            self.unblock(&mut connection, false, &mut output);
+            connection.output = output;
+            self.dirty.push(number);
+            self.connections.insert(number, connection);
+        }
+    }
+
+    /// Takes over which of this thread's clients monitor, from their flags.
+    pub(super) fn sync_monitor(&mut self, connection: &Connection) {
+        let number = connection.session.id.number;
+        let on = connection.client.flags.load(Ordering::Relaxed) & flag::MONITOR != 0;
+        if on && self.monitors.insert(number) {
+            self.shared.monitors.fetch_add(1, Ordering::Relaxed);
+        } else if !on && self.monitors.remove(&number) {
+            self.shared.monitors.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What happens by the clock: dead keys, idle clients, output limits, the end of a pause.
+
+use super::*;
+
+/// Milliseconds between ticks while some key of this thread's stripes has a deadline.
+const TICK_MS: u64 = 16;
+/// Milliseconds between ticks otherwise.
+const IDLE_TICK_MS: u64 = 100;
+/// Hints of one stripe looked at in one go, so that a stripe is locked for microseconds only.
+const EXPIRE_BUDGET: usize = 128;
+/// Microseconds that a tick may spend on dead keys.
+const EXPIRE_US_MAX: u64 = 2000;
+/// Milliseconds between looks at all connections.
+const CHECK_MS: u64 = 200;
+
+impl<L: RawLock> EventLoop<'_, L> {
+    /// One tick. What it could not finish goes on at once in the next turn.
+    pub(super) fn tick(&mut self) {
+        let is_behind = self.expire_keys();
+        let has_timed = is_behind || self.has_timed_keys();
+        let wait = match (is_behind, has_timed) {
+            (true, _) => 1,
+            (false, true) => TICK_MS,
+            (false, false) => IDLE_TICK_MS,
+        };
+        self.next_tick_ms = self.now_ms + wait;
+        self.release_paused();
+        if self.now_ms >= self.next_check_ms {
+            self.next_check_ms = self.now_ms + CHECK_MS;
+            self.check_connections();
+            self.ticks_per_us = self.shared.ticks_per_us();
+            self.slow_ticks = self.slow_ticks();
+        }
+    }
+
+    /// The stripes that this thread looks after.
+    fn own_stripes(&self) -> impl Iterator<Item = usize> + use<L> {
+        let count = self.executor.keyspace().stripes.count();
+        (usize::from(self.host.thread)..count).step_by(self.shared.inboxes.len())
+    }
+
+    /// Removes dead keys; true where time ran out before all were gone.
+    fn expire_keys(&mut self) -> bool {
+        if !self.shared.active_expire.load(Ordering::Relaxed) {
+            return false;
+        }
+        let end = sys::unix_us() + EXPIRE_US_MAX;
+        let count = self.executor.keyspace().stripes.count();
+        let mut is_behind = false;
+        for index in self.own_stripes() {
+            let index = (index + self.expire_from) % count;
+            loop {
+                let more = self.executor.expire(
+                    index,
+                    EXPIRE_BUDGET,
+                    &self.settings,
+                    &mut self.host,
+                    self.now_ms,
+                );
+                if !more {
+                    break;
+                }
+                if sys::unix_us() >= end {
+                    is_behind = true;
+                    break;
+                }
+            }
+            if is_behind {
+                // Begin with the next stripe another time, so that none is left behind for good.
+                self.expire_from = (self.expire_from + self.shared.inboxes.len()) % count;
+                break;
+            }
+        }
+        is_behind
+    }
+
+    fn has_timed_keys(&self) -> bool {
+        let stripes = &self.executor.keyspace().stripes;
+        self.own_stripes().any(|index| {
+            stripes.peek(index, |stripe| {
+                (0..stripe.db_count()).any(|db| stripe.db(db).is_some_and(|db| db.timed() > 0))
+            }) != Some(false)
+        })
+    }
+
+    /// Lets paused clients go on once the pause is over.
+    fn release_paused(&mut self) {
+        if !self.paused.is_empty()
+            && self.shared.pause.until_ms.load(Ordering::Relaxed) <= self.now_ms
+        {
+            self.resumable.append(&mut self.paused);
+        }
+    }
+
+    /// Looks at every connection: idle for too long, or over its output limit for too long.
+    fn check_connections(&mut self) {
+        let timeout_ms = u64::from(self.host.config.timeout_s) * 1000;
+        let mut dead = Vec::new();
+        for number in self.connections.keys().copied().collect::<Vec<_>>() {
+            let Some(mut connection) = self.connections.remove(&number) else {
+                continue;
+            };
+            let flags = connection.client.flags.load(Ordering::Relaxed);
+            let idle_ms = self
+                .now_ms
+                .saturating_sub(connection.client.active_ms.load(Ordering::Relaxed));
+            let may_idle = flags & (flag::BLOCKED | flag::PUBSUB | flag::MONITOR) != 0;
+            if timeout_ms > 0 && idle_ms > timeout_ms && !may_idle {
+                verbose!("Closing idle client");
+                connection.is_dead = true;
+            }
+            if !connection.output.is_empty() {
+                self.check_output(&mut connection);
+            }
+            if connection.is_dead {
+                dead.push(number);
+            }
+            self.connections.insert(number, connection);
+        }
+        for number in dead {
+            if let Some(connection) = self.connections.remove(&number) {
+                self.close(connection);
+            }
+        }
+    }
+
+    /// From how many ticks on a command is slow.
+    pub(super) fn slow_ticks(&self) -> u64 {
+        let us = self.host.config.slowlog_log_slower_than_us;
+        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+        #[allow(clippy::cast_sign_loss)] // Not negative, and saturating.
+        match u64::try_from(us) {
+            Ok(us) => (us as f64 * self.ticks_per_us) as u64,
+            Err(_) => u64::MAX,
+        }
+    }
+
+    /// Shows how much waits to be freed.
+    pub(super) fn publish_graveyard(&mut self) {
+        let thread = usize::from(self.host.thread);
+        let graveyard = self.executor.graveyard();
+        let (pending, freed) = (graveyard.pending() as u64, graveyard.freed());
+        self.shared.lazyfree_pending[thread].store(pending, Ordering::Relaxed);
+        self.shared.lazyfreed[thread].store(freed, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,301 @@
+//! Reading, decoding and running a connection's requests.
+
+use engine::Entry;
+
+use super::*;
+use crate::shared::SlowEntry;
+
+/// Requests decoded at once.
+const BATCH_REQUESTS_MAX: usize = 512;
+/// Requests whose keys are prefetched together.
+const WINDOW: usize = 32;
+/// Bytes that one read may take of a long request.
+const READ_LONG_BYTES: usize = 1024 * 1024;
+
+/// What came of a connection's turn.
+enum Turn {
+    /// All whole requests were run.
+    Done,
+    /// It must wait: run no more of its requests for now.
+    Held,
+}
+
+impl<L: RawLock> EventLoop<'_, L> {
+    /// One read of a connection, and all that follows from it.
+    pub(super) fn read(&mut self, number: u64) {
+        let Some(mut connection) = self.connections.remove(&number) else {
+            return;
+        };
+        self.read_from(&mut connection);
+        self.put_back(number, connection);
+    }
+
+    fn read_from(&mut self, connection: &mut Connection) {
+        let shared = self.shared.clone();
+        let network = &shared.network[usize::from(self.host.thread)];
+        let fd = connection.fd();
+        let mut buf = std::mem::take(&mut self.buf);
+        buf.clear();
+        let is_fresh = connection.input.is_empty();
+        let into = if is_fresh {
+            &mut buf
+        } else {
+            &mut connection.input
+        };
+        let wanted = if is_fresh {
+            READ_BYTES
+        } else {
+            READ_BYTES.max(into.len()).min(READ_LONG_BYTES)
+        };
+        into.reserve(wanted);
+        let got = match sys::read(fd, into) {
+            Ok(0) => {
+                connection.is_dead = true;
+                0
+            }
+            Ok(got) => got,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => 0,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => 0,
+            Err(_) => {
+                connection.is_dead = true;
+                0
+            }
+        };
+        network.reads.add(1);
+        network.input_bytes.add(got as u64);
+        if got > 0 {
+            connection
+                .client
+                .total_in
+                .fetch_add(got as u64, Ordering::Relaxed);
+            if is_fresh {
+                let used = self.run_requests(connection, &buf);
+                connection.input.extend_from_slice(&buf[used..]);
+            } else {
+                self.run_input(connection);
+            }
+            let limit = self
+                .host
+                .config
+                .client_query_buffer_limit_bytes
+                .min(u64::from(u32::MAX) / 2);
+            if connection.input.len() as u64 > limit {
+                network.query_limit_drops.add(1);
+                connection.is_dead = true;
+            }
+        }
+        buf.truncate(READ_BYTES);
+        self.buf = buf;
+    }
+
+    /// Goes on with requests that a connection holds already.
+    pub(super) fn resume(&mut self, number: u64) {
+        let Some(mut connection) = self.connections.remove(&number) else {
+            return;
+        };
+        if connection.session.waiting.is_none() && !connection.is_dead {
+            connection.is_held = false;
+            self.run_input(&mut connection);
+        }
+        self.put_back(number, connection);
+    }
+
+    fn run_input(&mut self, connection: &mut Connection) {
+        let mut input = std::mem::take(&mut connection.input);
+        let used = self.run_requests(connection, &input);
+        if used == input.len() {
+            input.clear();
+            if input.capacity() > READ_BYTES {
+                input = Vec::new();
+            }
+        } else if used > 0 {
+            input.drain(..used);
+        }
+        connection.input = input;
+    }
+
+    /// Runs the whole requests of `data` and sends their replies; returns how many bytes they took.
+    fn run_requests(&mut self, connection: &mut Connection, data: &[u8]) -> usize {
+        let mut out = std::mem::take(&mut self.out);
+        let mut batch = std::mem::take(&mut self.batch);
+        let mut at = 0;
+        self.host.client = Some(connection.client.clone());
+        self.executor.begin(&mut self.host);
+        loop {
+            let authenticated = connection.session.authenticated;
+            let limits = Limits {
+                bulk_bytes_max: self.settings.string_bytes_max,
+                authenticated,
+            };
+            let max = if authenticated { BATCH_REQUESTS_MAX } else { 1 };
+            batch.clear();
+            match connection
+                .decoder
+                .decode(&data[at..], limits, max, &mut batch)
+            {
+                Err(error) => {
+                    verbose!(
+                        "Protocol error ({}) from client {}",
+                        error.0,
+                        connection.client.peer.address
+                    );
+                    let text = format!("ERR Protocol error: {}", error.0);
+                    resp::Writer::new(&mut out, connection.session.protocol).error(&text);
+                    connection.session.closing = true;
+                    at = data.len();
+                    break;
+                }
+                Ok(used) if batch.is_empty() => {
+                    at += used;
+                    break;
+                }
+                Ok(used) => {
+                    let (ran, turn) = self.run_batch(connection, &data[at..], &batch, &mut out);
+                    if ran == batch.len() {
+                        at += used;
+                    } else {
+                        at += if ran == 0 { 0 } else { batch.end(ran - 1) };
+                        connection.decoder.reset();
+                    }
+                    if connection.session.closing {
+                        at = data.len();
+                        connection.decoder.reset();
+                        break;
+                    }
+                    if let Turn::Held = turn {
+                        connection.is_held = true;
+                        break;
+                    }
+                }
+            }
+        }
+        self.executor
+            .end(&self.settings, &mut self.host, self.now_ms);
+        batch.clear();
+        batch.shrink();
+        self.batch = batch;
+        self.send(connection, &mut out);
+        self.out = out;
+        connection.publish(self.now_ms);
+        self.sync_monitor(connection);
+        at
+    }
+
+    /// Runs the requests of a batch, until one makes its client wait. Returns how many were run.
+    fn run_batch(
+        &mut self,
+        connection: &mut Connection,
+        data: &[u8],
+        batch: &Batch,
+        out: &mut Output,
+    ) -> (usize, Turn) {
+        let paused = self.shared.pause.until_ms.load(Ordering::Relaxed) > self.now_ms;
+        let mut prepared: [(Option<&Entry>, Option<u64>); WINDOW] = [(None, None); WINDOW];
+        let mut first = 0;
+        while first < batch.len() {
+            let count = WINDOW.min(batch.len() - first);
+            for (index, slot) in prepared[..count].iter_mut().enumerate() {
+                let request = self.executor.prepare(batch.args(first + index, data));
+                *slot = (request.entry, request.hash);
+            }
+            if count > 1 {
+                let db = connection.session.db;
+                let hashes = || prepared[..count].iter().filter_map(|&(_, hash)| hash);
+                hashes().for_each(|hash| self.executor.prefetch_bucket(db, hash));
+                hashes().for_each(|hash| self.executor.prefetch_record(db, hash));
+                let network = &self.shared.network[usize::from(self.host.thread)];
+                network.prefetch_batches.add(1);
+                network.prefetch_entries.add(count as u64);
+            }
+            for (index, &(entry, hash)) in prepared[..count].iter().enumerate() {
+                let args = batch.args(first + index, data);
+                if paused && self.is_paused(entry) {
+                    self.paused.push(connection.session.id.number);
+                    return (first + index, Turn::Held);
+                }
+                let request = Request { args, entry, hash };
+                let outcome = self.executor.execute(
+                    &mut connection.session,
+                    &request,
+                    &self.settings,
+                    &mut self.host,
+                    self.now_ms,
+                    out,
+                );
+                self.after(connection, entry, args, outcome.ticks, out);
+                if outcome.blocked {
+                    self.note_deadline(connection);
+                    return (first + index + 1, Turn::Held);
+                }
+                if connection.session.closing {
+                    return (first + index + 1, Turn::Done);
+                }
+            }
+            first += count;
+        }
+        (batch.len(), Turn::Done)
+    }
+
+    /// What follows each command: counters, the slow log, messages to clients of this thread.
+    #[inline]
+    fn after(
+        &mut self,
+        connection: &mut Connection,
+        entry: Option<&Entry>,
+        args: Args<'_>,
+        ticks: u64,
+        out: &mut Output,
+    ) {
+        connection.client.commands.fetch_add(1, Ordering::Relaxed);
+        if ticks >= self.slow_ticks
+            && let Some(entry) = entry
+        {
+            self.note_slow(connection, entry, args, ticks);
+        }
+        if !self.host.local.is_empty() {
+            self.deliver_to(connection, out);
+        }
+        if self.config_version != self.shared.config_version.load(Ordering::Relaxed) {
+            self.adopt_config();
+        }
+    }
+
+    fn is_paused(&self, entry: Option<&Entry>) -> bool {
+        let Some(entry) = entry else { return false };
+        let flags = entry.flags;
+        if matches!(entry.command.name, "pause" | "unpause") {
+            return false;
+        }
+        !self.shared.pause.writes_only.load(Ordering::Relaxed)
+            || flags.has(command::Flags::WRITE)
+            || matches!(entry.command.name, "exec" | "publish" | "spublish")
+    }
+
+    #[cold]
+    fn note_slow(&mut self, connection: &Connection, entry: &Entry, args: Args<'_>, ticks: u64) {
+        let config = &self.host.config;
+        if config.slowlog_log_slower_than_us < 0
+            || config.slowlog_max_len == 0
+            || entry.flags.has(command::Flags::SKIP_SLOWLOG)
+        {
+            return;
+        }
+        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+        #[allow(clippy::cast_sign_loss)] // Microseconds of one command.
+        let took_us = (ticks as f64 / self.ticks_per_us) as u64;
+        let words = crate::commands::shown_words(config, entry, args);
+        let mut log = self.shared.slowlog.lock();
+        let number = log.next;
+        log.next += 1;
+        log.entries.push_front(SlowEntry {
+            number,
+            at_s: self.now_ms / 1000,
+            took_us,
+            words,
+            address: connection.client.peer.address.clone(),
+            name: connection.client.names.lock().name.clone(),
+        });
+        log.entries
+            .truncate(usize::try_from(config.slowlog_max_len).unwrap_or(usize::MAX));
+    }
+}

@@ -1,0 +1,294 @@
+//! What all threads of the server share, beside the keyspace.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
+
+use engine::host::ClientId;
+use engine::keyspace::Shared as Keys;
+use engine::stats::{Counter, ThreadStats};
+use parking_lot::{Mutex, RwLock};
+
+use crate::config::Config;
+use crate::inbox::{Inbox, Message, Peer};
+
+/// The server's shared state.
+pub struct Shared {
+    /// What the engine shares.
+    pub keys: Arc<Keys>,
+    config: RwLock<Arc<Config>>,
+    /// Grows with each change of the configuration.
+    pub config_version: AtomicU64,
+    /// Held while a CONFIG SET is carried out.
+    pub config_change: Mutex<()>,
+    /// One inbox a thread.
+    pub inboxes: Vec<Inbox>,
+    /// Counters of each thread.
+    pub stats: Vec<Arc<ThreadStats>>,
+    /// Counters of each thread's network.
+    pub network: Vec<Network>,
+    /// Every client, by number.
+    pub clients: Mutex<BTreeMap<u64, Arc<Client>>>,
+    /// The number of the next client.
+    pub next_client: AtomicU64,
+    /// How many clients there are.
+    pub client_count: AtomicUsize,
+    /// How many clients monitor.
+    pub monitors: AtomicUsize,
+    /// The slow log.
+    pub slowlog: Mutex<SlowLog>,
+    /// CLIENT PAUSE.
+    pub pause: Pause,
+    /// Set when the server is to stop.
+    pub shutdown: AtomicBool,
+    /// When the server started: Unix microseconds.
+    pub started_us: u64,
+    /// The processor's clock then.
+    pub started_ticks: u64,
+    /// 40 hexadecimal digits, new at each start.
+    pub run_id: String,
+    /// DEBUG SET-ACTIVE-EXPIRE.
+    pub active_expire: AtomicBool,
+    /// DEBUG PAUSE-CRON.
+    pub cron_paused: AtomicBool,
+    /// Values that wait to be freed, by thread.
+    pub lazyfree_pending: Vec<AtomicU64>,
+    /// Values freed off the locks, by thread.
+    pub lazyfreed: Vec<AtomicU64>,
+}
+
+/// What a thread counts of its connections.
+#[derive(Default)]
+pub struct Network {
+    /// Connections that it served.
+    pub connections: Counter,
+    /// Connections refused: too many, or protected mode.
+    pub rejected: Counter,
+    /// Bytes read.
+    pub input_bytes: Counter,
+    /// Bytes written.
+    pub output_bytes: Counter,
+    /// Reads.
+    pub reads: Counter,
+    /// Writes.
+    pub writes: Counter,
+    /// Clients dropped for a query buffer past its limit.
+    pub query_limit_drops: Counter,
+    /// Clients dropped for an output buffer past its limit.
+    pub output_limit_drops: Counter,
+    /// Turns of the event loop.
+    pub cycles: Counter,
+    /// Microseconds of them, without waiting.
+    pub cycles_us: Counter,
+    /// Batches whose keys were prefetched.
+    pub prefetch_batches: Counter,
+    /// Commands in them.
+    pub prefetch_entries: Counter,
+}
+
+/// CLIENT PAUSE.
+#[derive(Default)]
+pub struct Pause {
+    /// Until when: Unix milliseconds; 0 when there is none.
+    pub until_ms: AtomicU64,
+    /// Whether only writes wait.
+    pub writes_only: AtomicBool,
+}
+
+/// What others may see of a client. Its own thread writes; everybody reads.
+pub struct Client {
+    /// Who it is.
+    pub id: ClientId,
+    /// Where it is.
+    pub peer: Peer,
+    /// Its descriptor.
+    pub fd: i32,
+    /// When it came: Unix milliseconds.
+    pub created_ms: u64,
+    /// Names that it gave.
+    pub names: Mutex<Names>,
+    /// When it was last heard of: Unix milliseconds.
+    pub active_ms: AtomicU64,
+    /// Its database.
+    pub db: AtomicU32,
+    /// Channels, patterns and shard channels that it listens to.
+    pub subscriptions: [AtomicU32; 3],
+    /// Commands queued by MULTI; -1 outside.
+    pub multi: AtomicI64,
+    /// Keys that it watches.
+    pub watches: AtomicU32,
+    /// Bytes of its query buffer.
+    pub query_bytes: AtomicUsize,
+    /// Bytes that wait to be sent.
+    pub output_bytes: AtomicUsize,
+    /// Segments that wait to be sent.
+    pub output_segments: AtomicUsize,
+    /// Bytes read and written so far.
+    pub total_in: AtomicU64,
+    /// Bytes written so far.
+    pub total_out: AtomicU64,
+    /// Commands so far.
+    pub commands: AtomicU64,
+    /// Its last command, as numbered in the table.
+    pub last_command: AtomicU16,
+    /// 2 or 3.
+    pub protocol: AtomicU8,
+    /// Bits of [`flag`].
+    pub flags: AtomicU32,
+}
+
+/// What a client gave as its names.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// CLIENT SETNAME.
+    pub name: Box<[u8]>,
+    /// CLIENT SETINFO LIB-NAME.
+    pub library: Box<[u8]>,
+    /// CLIENT SETINFO LIB-VER.
+    pub library_version: Box<[u8]>,
+    /// The user that it authenticated as.
+    pub user: Box<[u8]>,
+}
+
+/// Bits of a client's state.
+pub mod flag {
+    /// It waits for a key.
+    pub const BLOCKED: u32 = 1 << 0;
+    /// It monitors.
+    pub const MONITOR: u32 = 1 << 1;
+    /// It is subscribed.
+    pub const PUBSUB: u32 = 1 << 2;
+    /// It is inside MULTI.
+    pub const MULTI: u32 = 1 << 3;
+    /// A watched key of its was changed.
+    pub const DIRTY: u32 = 1 << 4;
+    /// CLIENT NO-EVICT.
+    pub const NO_EVICT: u32 = 1 << 5;
+    /// CLIENT NO-TOUCH.
+    pub const NO_TOUCH: u32 = 1 << 6;
+    /// It is closed once its output is sent.
+    pub const CLOSING: u32 = 1 << 7;
+    /// It has not authenticated.
+    pub const UNAUTHENTICATED: u32 = 1 << 8;
+}
+
+/// The slow log: the newest first.
+#[derive(Default)]
+pub struct SlowLog {
+    /// Entries.
+    pub entries: VecDeque<SlowEntry>,
+    /// The number of the next entry.
+    pub next: u64,
+}
+
+/// A command that took long.
+#[derive(Clone, Debug)]
+pub struct SlowEntry {
+    /// Its number.
+    pub number: u64,
+    /// When it ran: Unix seconds.
+    pub at_s: u64,
+    /// Microseconds that it took.
+    pub took_us: u64,
+    /// Its words, cut short.
+    pub words: Vec<Vec<u8>>,
+    /// The client's address.
+    pub address: String,
+    /// The client's name.
+    pub name: Box<[u8]>,
+}
+
+impl Shared {
+    /// The shared state of a server with `threads` threads.
+    ///
+    /// # Errors
+    /// Where the inboxes cannot be made.
+    pub fn new(
+        keys: Arc<Keys>,
+        config: Config,
+        threads: usize,
+        run_id: String,
+    ) -> std::io::Result<Self> {
+        let commands = keys.table.len();
+        let mut inboxes = Vec::new();
+        for _ in 0..threads {
+            inboxes.push(Inbox::new()?);
+        }
+        Ok(Self {
+            keys,
+            config: RwLock::new(Arc::new(config)),
+            config_version: AtomicU64::new(1),
+            config_change: Mutex::default(),
+            inboxes,
+            stats: (0..threads)
+                .map(|_| Arc::new(ThreadStats::new(commands)))
+                .collect(),
+            network: (0..threads).map(|_| Network::default()).collect(),
+            clients: Mutex::default(),
+            next_client: AtomicU64::new(1),
+            client_count: AtomicUsize::new(0),
+            monitors: AtomicUsize::new(0),
+            slowlog: Mutex::default(),
+            pause: Pause::default(),
+            shutdown: AtomicBool::new(false),
+            started_us: crate::sys::unix_us(),
+            started_ticks: structure::ticks::now(),
+            run_id,
+            active_expire: AtomicBool::new(true),
+            cron_paused: AtomicBool::new(false),
+            lazyfree_pending: (0..threads).map(|_| AtomicU64::new(0)).collect(),
+            lazyfreed: (0..threads).map(|_| AtomicU64::new(0)).collect(),
+        })
+    }
+
+    /// The configuration now.
+    pub fn config(&self) -> Arc<Config> {
+        self.config.read().clone()
+    }
+
+    /// Replaces the configuration, and tells all threads.
+    pub fn set_config(&self, config: Config) {
+        *self.config.write() = Arc::new(config);
+        self.config_version.fetch_add(1, Ordering::Release);
+        self.wake_all();
+    }
+
+    /// Makes every thread look at the shared state.
+    pub fn wake_all(&self) {
+        self.inboxes
+            .iter()
+            .for_each(|inbox| inbox.send(Message::Look));
+    }
+
+    /// Tells the thread of a client.
+    pub fn tell(&self, id: ClientId, message: Message) {
+        if let Some(inbox) = self.inboxes.get(usize::from(id.thread)) {
+            inbox.send(message);
+        }
+    }
+
+    /// Stops the server.
+    pub fn shut_down(&self) {
+        self.shutdown.store(true, Ordering::Release);
+        self.wake_all();
+    }
+
+    /// How many ticks of the processor's clock a microsecond has, measured since the start.
+    pub fn ticks_per_us(&self) -> f64 {
+        let us = crate::sys::unix_us().saturating_sub(self.started_us).max(1);
+        let ticks = structure::ticks::now().wrapping_sub(self.started_ticks);
+        #[allow(clippy::cast_precision_loss)] // A ratio.
+        let ratio = ticks as f64 / us as f64;
+        ratio.max(1.0)
+    }
+
+    /// Adds up a counter over all threads.
+    pub fn network_sum(&self, counter: impl Fn(&Network) -> &Counter) -> u64 {
+        self.network
+            .iter()
+            .map(|network| counter(network).get())
+            .sum()
+    }
+}

@@ -1,0 +1,231 @@
+//! From arguments to a running server, and to its end.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use engine::Table;
+use engine::keyspace::Keyspace;
+use structure::hash::Seed;
+use structure::stripes::{Lock, NoLock, RawLock};
+
+use crate::config::{self, Config, LogLevel, Startup};
+use crate::event_loop::EventLoop;
+use crate::listener::{self, Listener};
+use crate::shared::Shared;
+use crate::sys::{self, Signals};
+use crate::{commands, log, notice, warning};
+
+/// Descriptors beside those of clients: files, listeners, epoll.
+const RESERVED_FILES: u64 = 64;
+
+/// Runs the server program with these arguments, its name not among them.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let is_bare = args.is_empty();
+    let loaded = match config::start(args, &mut std::io::stdin().lock()) {
+        Ok(Startup::Run(loaded)) => loaded,
+        Ok(Startup::Print { text, status }) => {
+            print!("{text}");
+            return ExitCode::from(status);
+        }
+        Err(error) => return fail(&error.to_string()),
+    };
+    match start(loaded.config, &loaded.warnings, is_bare) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &str) -> ExitCode {
+    eprintln!("tidemill-server: {error}");
+    ExitCode::FAILURE
+}
+
+/// Starts with a configuration; returns when the server has stopped.
+fn start(config: Config, warnings: &[String], is_bare: bool) -> Result<(), String> {
+    log::set_level(config.loglevel);
+    log::set_file(config.logfile.as_deref())
+        .map_err(|error| format!("Can't open the log file: {error}"))?;
+    let config = if is_bare {
+        in_own_directory(config)?
+    } else {
+        config
+    };
+    std::env::set_current_dir(&config.dir)
+        .map_err(|error| format!("Can't chdir to '{}': {error}", config.dir.display()))?;
+    if config.daemonize {
+        return Err("daemonize: run it under your init system, or with nohup and &".to_owned());
+    }
+    if let Some(path) = &config.pidfile {
+        let pid = format!("{}\n", std::process::id());
+        if let Err(error) = std::fs::write(path, pid) {
+            warning!("Failed to write PID file {}: {error}", path.display());
+        }
+    }
+    install_panic_hook();
+    let signals = Signals::new().map_err(|error| format!("Can't take signals: {error}"))?;
+    let wanted = u64::from(config.maxclients) + RESERVED_FILES;
+    let files = sys::raise_file_limit(wanted);
+    if files < wanted {
+        warning!(
+            "The limit of open files is {files}: at most {} clients can connect, not {}",
+            files.saturating_sub(RESERVED_FILES),
+            config.maxclients
+        );
+    }
+    notice!(
+        "Tidemill {} (as Redis {}), 64 bit, {} threads, pid {}, port {}",
+        env!("CARGO_PKG_VERSION"),
+        config::REDIS_VERSION,
+        config.threads,
+        std::process::id(),
+        config.port
+    );
+    warnings.iter().for_each(|line| warning!("{line}"));
+    let listeners = listener::open(&config)
+        .inspect_err(|error| warning!("{error}"))
+        .map_err(|_| format!("Failed listening on port {} (tcp), aborting.", config.port))?;
+    let pidfile = config.pidfile.clone();
+    if config.threads <= 1 {
+        serve_alone(config, listeners, signals)?;
+    } else {
+        serve_together(config, listeners, signals)?;
+    }
+    if let Some(path) = pidfile {
+        let _ = std::fs::remove_file(path);
+    }
+    notice!("Tidemill is now ready to exit, bye bye...");
+    Ok(())
+}
+
+/// Without any argument the data goes to a directory of its own.
+fn in_own_directory(config: Config) -> Result<Config, String> {
+    let dir = config.dir.join("data");
+    std::fs::create_dir_all(&dir)
+        .map_err(|error| format!("Can't make the data directory '{}': {error}", dir.display()))?;
+    let value = dir.as_os_str().as_encoded_bytes();
+    let changes = config
+        .set(&[(b"dir", value)], true)
+        .map_err(|error| error.to_string())?;
+    Ok(changes.config)
+}
+
+/// A panic anywhere is a bug: say where, and end the process rather than one thread.
+fn install_panic_hook() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        log::write(
+            LogLevel::Warning,
+            format_args!(
+                "=== TIDEMILL BUG REPORT: {info} (version {}) ===",
+                env!("CARGO_PKG_VERSION")
+            ),
+        );
+        report(info);
+        std::process::abort();
+    }));
+}
+
+/// 64 random bits from the system.
+fn system_random() -> Result<u64, String> {
+    let mut bytes = [0; 8];
+    std::fs::File::open("/dev/urandom")
+        .and_then(|mut file| file.read_exact(&mut bytes))
+        .map_err(|error| format!("Can't read random bytes: {error}"))?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+fn keyspace<L: RawLock>(threads: usize) -> Result<Keyspace<L>, String> {
+    let seed = Seed::new([system_random()?, system_random()?]);
+    let families: Vec<_> = engine::commands::FAMILIES
+        .iter()
+        .chain(commands::FAMILIES)
+        .copied()
+        .collect();
+    Ok(Keyspace::new(
+        Table::new(&families),
+        Keyspace::<L>::stripes_for(threads),
+        seed,
+    ))
+}
+
+fn shared<L: RawLock>(keyspace: &Keyspace<L>, config: Config) -> Result<Arc<Shared>, String> {
+    let threads = config.threads.max(1);
+    let mut run_id = String::new();
+    while run_id.len() < 40 {
+        run_id += &format!("{:016x}", system_random()?);
+    }
+    run_id.truncate(40);
+    let shared = Shared::new(keyspace.shared.clone(), config, threads, run_id);
+    shared
+        .map(Arc::new)
+        .map_err(|error| format!("Can't set up the threads: {error}"))
+}
+
+fn announce(config: &Config) {
+    notice!("Server initialized");
+    if config.port != 0 {
+        notice!("Ready to accept connections tcp");
+    }
+    if config.unixsocket.is_some() {
+        notice!("Ready to accept connections unix");
+    }
+    notice!(
+        "Data directory: {}. Connect: redis-cli -p {}. Stop: Ctrl-C, SIGTERM or SHUTDOWN.",
+        config.dir.display(),
+        config.port
+    );
+}
+
+/// One thread, no locks.
+fn serve_alone(config: Config, listeners: Vec<Listener>, signals: Signals) -> Result<(), String> {
+    let keyspace = keyspace::<NoLock>(1)?;
+    let shared = shared(&keyspace, config)?;
+    let seed = system_random()?;
+    let mut event_loop =
+        EventLoop::new(&keyspace, shared.clone(), 0, listeners, Some(signals), seed)
+            .map_err(|error| format!("Can't set up the event loop: {error}"))?;
+    announce(&shared.config());
+    event_loop.run();
+    // The process ends: what it holds goes back to the system whole.
+    std::mem::forget(event_loop);
+    std::mem::forget(keyspace);
+    Ok(())
+}
+
+/// Several threads; the first one accepts.
+fn serve_together(
+    config: Config,
+    listeners: Vec<Listener>,
+    signals: Signals,
+) -> Result<(), String> {
+    let threads = u16::try_from(config.threads).map_err(|_| "too many threads".to_owned())?;
+    let keyspace = keyspace::<Lock>(config.threads)?;
+    let shared = shared(&keyspace, config)?;
+    let setup = |error| format!("Can't set up the event loop: {error}");
+    std::thread::scope(|scope| {
+        for thread in 1..threads {
+            let (keyspace, shared, seed) = (&keyspace, shared.clone(), system_random()?);
+            let body =
+                move || match EventLoop::new(keyspace, shared, thread, Vec::new(), None, seed) {
+                    Ok(mut event_loop) => event_loop.run(),
+                    Err(error) => panic!("thread {thread}: {error}"),
+                };
+            std::thread::Builder::new()
+                .name(format!("loop-{thread}"))
+                .spawn_scoped(scope, body)
+                .map_err(|error| format!("Can't start thread {thread}: {error}"))?;
+        }
+        let seed = system_random()?;
+        let mut event_loop =
+            EventLoop::new(&keyspace, shared.clone(), 0, listeners, Some(signals), seed)
+                .map_err(setup)?;
+        announce(&shared.config());
+        event_loop.run();
+        Ok::<(), String>(())
+    })?;
+    std::mem::forget(keyspace);
+    Ok(())
+}
