@@ -2,7 +2,7 @@
 //!
 //! A script says what a client sends and what it must be told, in the notation of the command line
 //! tool. [`Script::parse`] reads it, [`play`] runs it against a [`Target`]: a server process
-//! ([`Live`]) or, in the engine's own tests, the engine without any socket. One text therefore
+//! ([`Live`]) or the engine without any socket ([`InProcess`]). One text therefore
 //! checks the engine, our server and the real Redis, and the three cannot drift apart unnoticed.
 //! `docs/scripts.md` describes the notation.
 //!
@@ -16,6 +16,7 @@
 //! protocol can read it, write it and paste it from a terminal.
 #![forbid(unsafe_code)]
 
+mod in_process;
 mod live;
 mod pattern;
 mod play;
@@ -23,6 +24,7 @@ mod quote;
 mod render;
 mod script;
 
+pub use in_process::InProcess;
 pub use live::{Live, Server, oracle, our_server};
 pub use play::{Failure, Target, play};
 pub use quote::split;
