@@ -90,7 +90,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
     pub fn end(&mut self, settings: &Settings, host: &mut dyn Host, now_ms: u64) {
         self.guard = None;
         while let Some(waiter) = self.retry.pop() {
-            let mut guard = self.keyspace.stripes.acquire(waiter.stripes);
+            let mut guard = self.keyspace.stripes.acquire(waiter.stripes.clone());
             self.serve(&waiter, &mut guard, settings, host, now_ms);
             self.serve_ready(&mut guard, settings, host, now_ms);
         }
@@ -186,7 +186,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             }
         };
         let mut guard = match self.guard.take() {
-            Some(guard) if guard.set() == set => guard,
+            Some(guard) if *guard.set() == set => guard,
             other => {
                 // Let go first: taking more while holding some could be out of order.
                 drop(other);
@@ -339,7 +339,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
                 hash: None,
             };
             if let Ok(more) = self.stripes(session, entry, &request) {
-                set.add_all(more);
+                set.add_all(&more);
             }
         }
         set
@@ -440,7 +440,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             owned,
             (session.db, session.protocol),
             &block,
-            guard.set(),
+            guard.set().clone(),
             keys,
         ));
         let mut held = guard.held();
@@ -472,7 +472,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             return false;
         };
         self.guard = None;
-        let mut guard = self.keyspace.stripes.acquire(waiter.stripes);
+        let mut guard = self.keyspace.stripes.acquire(waiter.stripes.clone());
         if !waiter.cancel() {
             return false;
         }
@@ -539,7 +539,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
                     if !self.may_be_served(&waiter, guard, hash, &key, now_ms) {
                         continue;
                     }
-                    if guard.try_add(waiter.stripes) {
+                    if guard.try_add(&waiter.stripes) {
                         self.serve(&waiter, guard, settings, host, now_ms);
                     } else {
                         self.retry.push(waiter);

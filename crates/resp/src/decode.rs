@@ -319,6 +319,7 @@ impl Decoder {
     }
 
     /// The number on the header line at `at`, and where the next line begins.
+    #[inline]
     fn header(
         &mut self,
         buf: &[u8],
@@ -326,6 +327,21 @@ impl Decoder {
         too_big: &str,
     ) -> Result<Step<Option<i64>>, ProtocolError> {
         let rest = &buf[at..];
+        // One to three digits: nearly all headers.
+        if let [_, a @ b'1'..=b'9', ..] = *rest {
+            let a = i64::from(a - b'0');
+            match *rest {
+                [_, _, b'\r', b'\n', ..] => return Ok(Step::Done(Some(a), at + 4)),
+                [_, _, b @ b'0'..=b'9', b'\r', b'\n', ..] => {
+                    return Ok(Step::Done(Some(a * 10 + i64::from(b - b'0')), at + 5));
+                }
+                [_, _, b @ b'0'..=b'9', c @ b'0'..=b'9', b'\r', b'\n', ..] => {
+                    let value = a * 100 + i64::from(b - b'0') * 10 + i64::from(c - b'0');
+                    return Ok(Step::Done(Some(value), at + 6));
+                }
+                _ => {}
+            }
+        }
         let line = &rest[..rest.len().min(LINE_BYTES_MAX + 1)];
         let Some(len) = memchr::memchr(b'\r', line) else {
             return if rest.len() > LINE_BYTES_MAX {

@@ -26,7 +26,7 @@ use crate::connection::Connection;
 use crate::host::ThreadHost;
 use crate::inbox::Message;
 use crate::listener::Listener;
-use crate::shared::{Shared, flag};
+use crate::shared::{Network, Shared, flag};
 use crate::sys::{self, Epoll, Signals};
 use crate::{notice, verbose};
 
@@ -166,7 +166,6 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
 
     /// Runs until the server stops.
     pub fn run(&mut self) {
-        let thread = usize::from(self.host.thread);
         while !self.shared.shutdown.load(Ordering::Acquire) {
             let wait_ms = self.wait_ms();
             let ready = match self.epoll.wait(wait_ms) {
@@ -174,6 +173,7 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
                 Err(error) => panic!("epoll_wait failed: {error}"),
             };
             let now_us = sys::unix_us();
+            let began = structure::ticks::now();
             self.now_ms = now_us / 1000;
             self.host.refresh(now_us);
             if self.config_version != self.shared.config_version.load(Ordering::Acquire) {
@@ -196,13 +196,18 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
                 }
             }
             self.settle();
-            let network = &self.shared.network[thread];
-            network.cycles.add(1);
+            self.network().cycles.add(1);
             if ready > 0 {
-                network.cycles_us.add(sys::unix_us().saturating_sub(now_us));
+                let ticks = structure::ticks::now().wrapping_sub(began);
+                self.network().busy_ticks.add(ticks);
             }
         }
         self.close_all();
+    }
+
+    /// This thread's counters.
+    fn network(&self) -> &Network {
+        &self.shared.network[usize::from(self.host.thread)]
     }
 
     /// What is done once a turn, whatever happened in it.
@@ -235,7 +240,12 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
         if let Some(&(deadline, _)) = self.deadlines.first() {
             until = until.min(deadline);
         }
-        let now = sys::unix_us().div_ceil(1000);
+        // Only a client that waits for a moment needs the time to the millisecond.
+        let now = if self.deadlines.is_empty() {
+            self.now_ms
+        } else {
+            sys::unix_us().div_ceil(1000)
+        };
         i32::try_from(until.saturating_sub(now)).unwrap_or(i32::MAX)
     }
 

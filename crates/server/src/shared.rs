@@ -80,8 +80,8 @@ pub struct Network {
     pub output_limit_drops: Counter,
     /// Turns of the event loop.
     pub cycles: Counter,
-    /// Microseconds of them, without waiting.
-    pub cycles_us: Counter,
+    /// Ticks of the processor's clock in them, without waiting.
+    pub busy_ticks: Counter,
     /// Batches whose keys were prefetched.
     pub prefetch_batches: Counter,
     /// Commands in them.

@@ -93,13 +93,25 @@ unsafe impl RawLock for NoLock {
     }
 }
 
-/// Which stripes: a set of indices below [`STRIPES_MAX`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct StripeSet([u64; STRIPES_MAX / 64]);
+/// A bit for each stripe.
+type Bits = [u64; STRIPES_MAX / 64];
+
+/// Which stripes: a set of indices below [`STRIPES_MAX`]. The usual set has one element, and is as
+/// cheap as a number.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum StripeSet {
+    /// No stripe.
+    #[default]
+    Empty,
+    /// One stripe.
+    One(u16),
+    /// Several: at least two.
+    Many(Box<Bits>),
+}
 
 impl StripeSet {
     /// No stripe.
-    pub const EMPTY: Self = Self([0; STRIPES_MAX / 64]);
+    pub const EMPTY: Self = Self::Empty;
 
     /// The first `count` stripes.
     pub fn first(count: usize) -> Self {
@@ -109,59 +121,106 @@ impl StripeSet {
     }
 
     /// One stripe.
+    ///
+    /// # Panics
+    /// When there can be no such stripe.
     #[inline]
     pub fn one(index: usize) -> Self {
-        let mut set = Self::EMPTY;
-        set.add(index);
-        set
+        assert!(index < STRIPES_MAX, "stripe {index}");
+        #[allow(clippy::cast_possible_truncation)] // Below STRIPES_MAX.
+        Self::One(index as u16)
     }
 
     /// Adds a stripe.
-    #[inline]
     pub fn add(&mut self, index: usize) {
-        self.0[index / 64] |= 1 << (index % 64);
+        match self {
+            Self::Empty => *self = Self::one(index),
+            Self::One(other) if usize::from(*other) == index => {}
+            Self::One(other) => {
+                let mut bits = Box::new(Bits::default());
+                for index in [usize::from(*other), index] {
+                    bits[index / 64] |= 1 << (index % 64);
+                }
+                *self = Self::Many(bits);
+            }
+            Self::Many(bits) => bits[index / 64] |= 1 << (index % 64),
+        }
     }
 
     /// Adds all stripes of `other`.
-    pub fn add_all(&mut self, other: Self) {
-        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
-            *mine |= theirs;
-        }
+    pub fn add_all(&mut self, other: &Self) {
+        other.iter().for_each(|index| self.add(index));
     }
 
     /// Whether the stripe is in the set.
     #[inline]
     pub fn has(&self, index: usize) -> bool {
-        self.0[index / 64] >> (index % 64) & 1 != 0
+        match self {
+            Self::Empty => false,
+            Self::One(other) => usize::from(*other) == index,
+            Self::Many(bits) => bits[index / 64] >> (index % 64) & 1 != 0,
+        }
     }
 
     /// Whether every stripe of `other` is in the set.
-    pub fn has_all(&self, other: Self) -> bool {
-        self.0
-            .iter()
-            .zip(other.0)
-            .all(|(mine, theirs)| theirs & !mine == 0)
+    pub fn has_all(&self, other: &Self) -> bool {
+        other.iter().all(|index| self.has(index))
     }
 
     /// Whether no stripe is in the set.
     pub fn is_empty(&self) -> bool {
-        *self == Self::EMPTY
+        matches!(self, Self::Empty)
     }
 
     /// The stripes, in ascending order.
     #[inline]
-    pub fn iter(self) -> impl Iterator<Item = usize> {
-        self.0.into_iter().enumerate().flat_map(|(word, bits)| {
-            let mut bits = bits;
-            std::iter::from_fn(move || {
-                if bits == 0 {
-                    return None;
-                }
-                let bit = bits.trailing_zeros() as usize;
-                bits &= bits - 1;
-                Some(word * 64 + bit)
-            })
-        })
+    pub fn iter(&self) -> Indices<'_> {
+        match self {
+            Self::Empty => Indices {
+                bits: &[],
+                word: 0,
+                rest: 0,
+                one: None,
+            },
+            Self::One(index) => Indices {
+                bits: &[],
+                word: 0,
+                rest: 0,
+                one: Some(*index),
+            },
+            Self::Many(bits) => Indices {
+                bits: &**bits,
+                word: 0,
+                rest: bits[0],
+                one: None,
+            },
+        }
+    }
+}
+
+/// The stripes of a set, in ascending order.
+pub struct Indices<'s> {
+    bits: &'s [u64],
+    word: usize,
+    rest: u64,
+    one: Option<u16>,
+}
+
+impl Iterator for Indices<'_> {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        if let Some(one) = self.one.take() {
+            return Some(usize::from(one));
+        }
+        while self.rest == 0 {
+            self.word += 1;
+            self.rest = *self.bits.get(self.word)?;
+        }
+        let bit = self.rest.trailing_zeros() as usize;
+        self.rest &= self.rest - 1;
+        Some(self.word * 64 + bit)
     }
 }
 
@@ -232,14 +291,22 @@ impl<T, L: RawLock> Stripes<T, L> {
         if !stripe.lock.try_lock() {
             return None;
         }
-        let guard = Guard {
-            stripes: self,
-            set: StripeSet::one(index),
-        };
-        // SAFETY: the lock is held by `guard` until after `look`.
+        let open = Open(&stripe.lock);
+        // SAFETY: the lock is held until `open` is dropped, after `look`.
         let result = look(unsafe { &*stripe.value.get() });
-        drop(guard);
+        drop(open);
         Some(result)
+    }
+}
+
+/// Opens a lock that was just taken, whatever happens before.
+struct Open<'l, L: RawLock>(&'l L);
+
+impl<L: RawLock> Drop for Open<'_, L> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: made only by whoever took the lock.
+        unsafe { self.0.unlock() }
     }
 }
 
@@ -252,8 +319,8 @@ pub struct Guard<'s, T, L: RawLock> {
 impl<T, L: RawLock> Guard<'_, T, L> {
     /// Which stripes are locked.
     #[inline]
-    pub fn set(&self) -> StripeSet {
-        self.set
+    pub fn set(&self) -> &StripeSet {
+        &self.set
     }
 
     /// Access to the locked stripes.
@@ -261,13 +328,13 @@ impl<T, L: RawLock> Guard<'_, T, L> {
     pub fn held(&mut self) -> Held<'_, T> {
         Held {
             values: &self.stripes.values,
-            set: self.set,
+            set: &self.set,
             exclusive: PhantomData,
         }
     }
 
     /// Takes the stripes of `more` as well if none of them is taken; all or none.
-    pub fn try_add(&mut self, more: StripeSet) -> bool {
+    pub fn try_add(&mut self, more: &StripeSet) -> bool {
         let mut taken = StripeSet::EMPTY;
         for index in more.iter().filter(|&index| !self.set.has(index)) {
             if !self.stripes.stripes[index].lock.try_lock() {
@@ -279,7 +346,7 @@ impl<T, L: RawLock> Guard<'_, T, L> {
             }
             taken.add(index);
         }
-        self.set.add_all(taken);
+        self.set.add_all(&taken);
         true
     }
 }
@@ -297,14 +364,14 @@ impl<T, L: RawLock> Drop for Guard<'_, T, L> {
 /// Access to locked stripes, whatever the kind of lock.
 pub struct Held<'g, T> {
     values: &'g [NonNull<T>],
-    set: StripeSet,
+    set: &'g StripeSet,
     exclusive: PhantomData<&'g mut T>,
 }
 
 impl<T> Held<'_, T> {
     /// Which stripes are held.
     #[inline]
-    pub fn set(&self) -> StripeSet {
+    pub fn set(&self) -> &StripeSet {
         self.set
     }
 
@@ -371,7 +438,7 @@ mod tests {
             set.add(index);
         }
         assert_eq!(set.iter().collect::<Vec<_>>(), [0, 63, 64, 128, 255]);
-        assert!(set.has_all(StripeSet::one(64)) && !set.has_all(StripeSet::one(65)));
+        assert!(set.has_all(&StripeSet::one(64)) && !set.has_all(&StripeSet::one(65)));
         assert_eq!(StripeSet::first(256).iter().count(), 256);
     }
 
@@ -386,8 +453,8 @@ mod tests {
                         let mut set = StripeSet::one((thread + round) % 8);
                         set.add((thread * 3 + round * 5) % 8);
                         let mut guard = stripes.acquire(set);
-                        guard.try_add(StripeSet::one(round % 8));
-                        let set = guard.set();
+                        guard.try_add(&StripeSet::one(round % 8));
+                        let set = guard.set().clone();
                         let mut held = guard.held();
                         set.iter().for_each(|index| *held.get_mut(index) += 1);
                         let first = set.iter().next().unwrap();

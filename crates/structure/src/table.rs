@@ -154,6 +154,8 @@ impl<T> Table<T> {
             let bucket = unsafe { entry.buckets.add(home as usize).as_ref() };
             if let Some(ptr) = bucket.first_match(hash) {
                 prefetch(ptr.as_ptr());
+            } else if !bucket.all_at_home() {
+                prefetch(entry.buckets.as_ptr().wrapping_add(home as usize + 1));
             }
         }
     }

@@ -31,8 +31,6 @@ impl<L: RawLock> EventLoop<'_, L> {
     }
 
     fn read_from(&mut self, connection: &mut Connection) {
-        let shared = self.shared.clone();
-        let network = &shared.network[usize::from(self.host.thread)];
         let fd = connection.fd();
         let mut buf = std::mem::take(&mut self.buf);
         buf.clear();
@@ -61,8 +59,8 @@ impl<L: RawLock> EventLoop<'_, L> {
                 0
             }
         };
-        network.reads.add(1);
-        network.input_bytes.add(got as u64);
+        self.network().reads.add(1);
+        self.network().input_bytes.add(got as u64);
         if got > 0 {
             connection
                 .client
@@ -80,7 +78,7 @@ impl<L: RawLock> EventLoop<'_, L> {
                 .client_query_buffer_limit_bytes
                 .min(u64::from(u32::MAX) / 2);
             if connection.input.len() as u64 > limit {
-                network.query_limit_drops.add(1);
+                self.network().query_limit_drops.add(1);
                 connection.is_dead = true;
             }
         }
