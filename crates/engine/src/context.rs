@@ -5,7 +5,7 @@
 //! clients and listeners.
 
 use resp::{Args, OwnedArgs};
-use structure::record::{Displaced, Record, RecordRef, Value, ValueRef};
+use structure::record::{Displaced, INLINE_BYTES_MAX, Record, RecordRef, Value, ValueRef};
 use structure::stripes::Held;
 
 use crate::CommandError;
@@ -14,7 +14,7 @@ use crate::handler::Entry;
 use crate::host::Host;
 use crate::keyspace::{Deadline, Editing, Graveyard, Shared, Stripe};
 use crate::notify::Class;
-use crate::object::{Kind, Object};
+use crate::object::{Kind, Object, OwnedValue};
 use crate::pubsub::ChannelKind;
 use crate::session::Session;
 use crate::settings::Settings;
@@ -127,6 +127,27 @@ impl<'a> Context<'a> {
         self.notify(Class::MISS, "keymiss", key);
     }
 
+    /// The record of a key that is alive; counts a hit or a miss, but not as use of the key. For
+    /// commands that ask about a key rather than for its value.
+    pub fn look(&mut self, key: &[u8]) -> Option<RecordRef<'_, Object>> {
+        let hash = self.hash(key);
+        if !self.exists(key) {
+            self.miss(hash, key);
+            return None;
+        }
+        self.stripe(hash).stats.hits += 1;
+        self.peek(key)
+    }
+
+    /// As [`Context::look`], but listeners do not hear of a miss.
+    pub fn look_quietly(&mut self, key: &[u8]) -> Option<RecordRef<'_, Object>> {
+        let (hash, exists) = (self.hash(key), self.exists(key));
+        let stats = &mut self.stripe(hash).stats;
+        stats.hits += u64::from(exists);
+        stats.misses += u64::from(!exists);
+        self.peek(key)
+    }
+
     /// The record of a key that is alive, to be looked at without counting as use: no hit, no
     /// miss, no access time.
     pub fn peek(&mut self, key: &[u8]) -> Option<RecordRef<'_, Object>> {
@@ -231,6 +252,16 @@ impl<'a> Context<'a> {
     /// Sets a key to a new object.
     pub fn put_object(&mut self, key: &[u8], object: Object) -> bool {
         self.put(key, Value::Object(Box::new(object)), Deadline::Clear)
+    }
+
+    /// Sets a key to a value that was owned. Else as [`Context::put`].
+    pub fn put_owned(&mut self, key: &[u8], value: OwnedValue, deadline: Deadline) -> bool {
+        match value {
+            OwnedValue::Bytes(bytes) if bytes.len() <= INLINE_BYTES_MAX => {
+                self.put(key, Value::Bytes(&bytes), deadline)
+            }
+            value => self.put(key, value.into_value(), deadline),
+        }
     }
 
     /// A key came into being: its access bits begin, and listeners hear of it.

@@ -20,6 +20,8 @@ pub enum CommandError {
     IndexRange,
     /// A number outside its range.
     Range,
+    /// A database's number outside of the configured ones.
+    DbRange,
     /// No such key where one must be.
     NoSuchKey,
     /// The wrong number of words; holds the command's name.
@@ -73,6 +75,7 @@ impl fmt::Display for CommandError {
             Self::Overflow => "ERR increment or decrement would overflow".fmt(f),
             Self::IndexRange => "ERR index out of range".fmt(f),
             Self::Range => "ERR value is out of range".fmt(f),
+            Self::DbRange => "ERR DB index is out of range".fmt(f),
             Self::NoSuchKey => "ERR no such key".fmt(f),
             Self::Arity(name) => {
                 write!(f, "ERR wrong number of arguments for '{name}' command")

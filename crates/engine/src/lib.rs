@@ -9,6 +9,7 @@
 pub mod blocking;
 pub mod commands;
 pub mod context;
+pub mod dump;
 pub mod error;
 pub mod executor;
 pub mod glob;

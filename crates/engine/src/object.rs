@@ -3,9 +3,14 @@
 pub mod hash;
 pub mod set;
 pub mod sorted_set;
+pub mod transfer;
 
+use structure::hash::Seed;
 use structure::list::List;
+use structure::record::{Value, ValueRef};
 use structure::stream::Stream;
+
+use crate::settings::Settings;
 
 pub use hash::Hash;
 pub use set::Set;
@@ -43,6 +48,14 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The type of a record's value.
+    pub const fn of(value: ValueRef<'_, Object>) -> Self {
+        match value {
+            ValueRef::Object(object) => object.kind(),
+            ValueRef::Bytes(_) | ValueRef::Int(_) => Self::String,
+        }
+    }
+
     /// As TYPE says it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -52,6 +65,53 @@ impl Kind {
             Self::SortedSet => "zset",
             Self::Hash => "hash",
             Self::Stream => "stream",
+        }
+    }
+}
+
+/// A value that no record holds: on its way from one key to another, or from outside.
+#[derive(Debug)]
+pub enum OwnedValue {
+    /// A string that is a canonical integer.
+    Int(i64),
+    /// Any other string.
+    Bytes(Vec<u8>),
+    /// Anything else.
+    Object(Box<Object>),
+}
+
+impl OwnedValue {
+    /// A string, as an integer where it is one.
+    pub fn string(bytes: Vec<u8>) -> Self {
+        match structure::decimal::parse(&bytes) {
+            Some(int) => Self::Int(int),
+            None => Self::Bytes(bytes),
+        }
+    }
+
+    /// A copy that shares nothing with the original.
+    pub fn duplicate(value: ValueRef<'_, Object>, settings: &Settings, seed: &Seed) -> Self {
+        match value {
+            ValueRef::Int(int) => Self::Int(int),
+            ValueRef::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
+            ValueRef::Object(object) => Self::Object(Box::new(object.duplicate(settings, seed))),
+        }
+    }
+
+    /// Its type.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Int(_) | Self::Bytes(_) => Kind::String,
+            Self::Object(object) => object.kind(),
+        }
+    }
+
+    /// As records take it.
+    pub fn into_value(self) -> Value<'static, Object> {
+        match self {
+            Self::Int(int) => Value::Int(int),
+            Self::Bytes(bytes) => Value::Long(Box::new(bytes)),
+            Self::Object(object) => Value::Object(object),
         }
     }
 }

@@ -1,0 +1,344 @@
+//! Lists, sets, sorted sets and hashes.
+//!
+//! ```text
+//! list:   chunks: (1, item | 2, listpack)...
+//! set:    members... | intset | listpack
+//! zset:   (member, score of 8 bytes)... | listpack of member, score
+//! hash:   (field, value)... | listpack of field, value
+//! timed:  earliest time 8, then (time - earliest + 1 or 0, field, value)...
+//!         | earliest time 8, listpack of field, value, time or 0
+//! ```
+//! What is counted begins with its count; a pack is a string. Small values are written in the form
+//! that they are kept in, so that the bytes are those that Redis writes.
+
+use std::borrow::Cow;
+
+use structure::intset::Intset;
+use structure::list::{ChunkBytes, List};
+use structure::listpack::{Entry as Item, Listpack};
+
+use super::cursor::Cursor;
+use super::string::{write as write_string, write_number, write_plain};
+use super::ziplist::{ziplist, zipmap};
+use super::{Build, Damaged, kind};
+use crate::object::{Hash, Object, Set, SortedSet, transfer};
+
+/// How a chunk of a list is kept.
+const PLAIN: u64 = 1;
+const PACKED: u64 = 2;
+
+/// Writes the type and the value; `None` where it has no form.
+pub(super) fn write(out: &mut Vec<u8>, object: &Object) -> Option<()> {
+    match object {
+        Object::List(list) => write_list(out, list),
+        Object::Set(set) => write_set(out, set),
+        Object::SortedSet(sorted) => write_sorted_set(out, sorted),
+        Object::Hash(hash) => write_hash(out, hash),
+        Object::Stream(_) => return None,
+    }
+    Some(())
+}
+
+fn write_list(out: &mut Vec<u8>, list: &List) {
+    out.push(kind::LIST_OF_LISTPACKS);
+    write_number(out, list.chunks().count() as u64);
+    for chunk in list.chunks() {
+        let form = match chunk {
+            ChunkBytes::Plain(_) => PLAIN,
+            ChunkBytes::Packed { .. } => PACKED,
+        };
+        write_number(out, form);
+        write_number(out, chunk.byte_len() as u64);
+        chunk.write(out);
+    }
+}
+
+fn write_set(out: &mut Vec<u8>, set: &Set) {
+    match set.encoding() {
+        "intset" => {
+            let mut ints = Intset::new();
+            transfer::each_member(set, |member| {
+                ints.insert(structure::decimal::parse(member).unwrap_or(0));
+            });
+            out.push(kind::SET_INTSET);
+            write_plain(out, ints.as_bytes());
+        }
+        "listpack" => {
+            let mut pack = Listpack::new();
+            transfer::each_member(set, |member| pack.push_back(member));
+            out.push(kind::SET_LISTPACK);
+            write_plain(out, pack.as_bytes());
+        }
+        _ => {
+            out.push(kind::SET);
+            write_number(out, set.len() as u64);
+            transfer::each_member(set, |member| write_string(out, member));
+        }
+    }
+}
+
+fn write_sorted_set(out: &mut Vec<u8>, sorted: &SortedSet) {
+    if sorted.encoding() == "listpack" {
+        let (mut pack, mut text) = (Listpack::new(), Vec::new());
+        transfer::each_scored(sorted, |member, score| {
+            pack.push_back(member);
+            text.clear();
+            resp::format_double(score, &mut text);
+            pack.push_back(&text);
+        });
+        out.push(kind::ZSET_LISTPACK);
+        write_plain(out, pack.as_bytes());
+        return;
+    }
+    out.push(kind::ZSET);
+    write_number(out, sorted.len() as u64);
+    transfer::each_scored(sorted, |member, score| {
+        write_string(out, member);
+        out.extend(score.to_le_bytes());
+    });
+}
+
+fn write_hash(out: &mut Vec<u8>, hash: &Hash) {
+    let (mut count, mut earliest) = (0u64, None);
+    transfer::each_field(hash, |_, _, deadline| {
+        count += 1;
+        earliest = match (earliest, deadline) {
+            (Some(a), Some(b)) => Some(u64::min(a, b)),
+            (a, b) => a.or(b),
+        };
+    });
+    if hash.encoding().starts_with("listpack") {
+        let mut pack = Listpack::new();
+        transfer::each_field(hash, |field, value, deadline| {
+            pack.push_back(field);
+            pack.push_back(value);
+            if earliest.is_some() {
+                pack.push_back_int(deadline.unwrap_or(0).cast_signed());
+            }
+        });
+        match earliest {
+            None => out.push(kind::HASH_LISTPACK),
+            Some(at) => {
+                out.push(kind::HASH_LISTPACK_TIMED);
+                out.extend(at.to_le_bytes());
+            }
+        }
+        write_plain(out, pack.as_bytes());
+        return;
+    }
+    match earliest {
+        None => out.push(kind::HASH),
+        Some(at) => {
+            out.push(kind::HASH_TIMED);
+            out.extend(at.to_le_bytes());
+        }
+    }
+    write_number(out, count);
+    transfer::each_field(hash, |field, value, deadline| {
+        if let Some(earliest) = earliest {
+            write_number(out, deadline.map_or(0, |at| at - earliest + 1));
+        }
+        write_string(out, field);
+        write_string(out, value);
+    });
+}
+
+pub(super) fn read(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<Object, Damaged> {
+    let object = match kind {
+        kind::LIST | kind::LIST_ZIPLIST | kind::LIST_OF_ZIPLISTS | kind::LIST_OF_LISTPACKS => {
+            Object::List(read_list(from, kind, build)?)
+        }
+        kind::SET | kind::SET_INTSET | kind::SET_LISTPACK => {
+            Object::Set(read_set(from, kind, build)?)
+        }
+        kind::ZSET_TEXT | kind::ZSET | kind::ZSET_ZIPLIST | kind::ZSET_LISTPACK => {
+            Object::SortedSet(read_sorted_set(from, kind, build)?)
+        }
+        kind::HASH
+        | kind::HASH_ZIPMAP
+        | kind::HASH_ZIPLIST
+        | kind::HASH_LISTPACK
+        | kind::HASH_TIMED
+        | kind::HASH_LISTPACK_TIMED => Object::Hash(read_hash(from, kind, build)?),
+        _ => return Err(Damaged),
+    };
+    if object.is_empty() {
+        Err(Damaged)
+    } else {
+        Ok(object)
+    }
+}
+
+/// A listpack that came as a string, all of it checked.
+fn pack(from: &mut Cursor<'_>) -> Result<Listpack, Damaged> {
+    Listpack::from_bytes(from.string()?.into_owned()).map_err(|_| Damaged)
+}
+
+/// The elements of a pack as bytes.
+fn elements(pack: &Listpack) -> Vec<Cow<'_, [u8]>> {
+    let bytes = |item| match item {
+        Item::Bytes(bytes) => Cow::Borrowed(bytes),
+        Item::Int(_) => Cow::Owned(item.to_vec()),
+    };
+    pack.iter().map(bytes).collect()
+}
+
+fn read_list(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<List, Damaged> {
+    let limit = build.settings.list_limit;
+    let mut list = List::new();
+    match kind {
+        kind::LIST => {
+            for _ in 0..from.number()? {
+                list.push_back(&from.string()?, limit);
+            }
+        }
+        kind::LIST_ZIPLIST => {
+            for item in ziplist(&from.string()?)? {
+                list.push_back(&item, limit);
+            }
+        }
+        kind::LIST_OF_ZIPLISTS => {
+            for _ in 0..from.number()? {
+                for item in ziplist(&from.string()?)? {
+                    list.push_back(&item, limit);
+                }
+            }
+        }
+        _ => {
+            for _ in 0..from.number()? {
+                match from.number()? {
+                    PLAIN => list.load_plain(from.string()?.into_owned()),
+                    PACKED => list.load_listpack(pack(from)?),
+                    _ => return Err(Damaged),
+                }
+            }
+            list.settle(limit);
+        }
+    }
+    Ok(list)
+}
+
+fn read_set(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<Set, Damaged> {
+    let mut set = Set::default();
+    let mut add =
+        |member: &[u8]| match transfer::add_member(&mut set, member, build.settings, build.seed) {
+            true => Ok(()),
+            false => Err(Damaged),
+        };
+    match kind {
+        kind::SET => {
+            for _ in 0..from.number()? {
+                add(&from.string()?)?;
+            }
+        }
+        kind::SET_INTSET => {
+            let ints = Intset::from_bytes(from.string()?.into_owned()).map_err(|_| Damaged)?;
+            let mut scratch = [0; structure::decimal::TEXT_MAX];
+            for int in ints.iter() {
+                add(structure::decimal::format(int, &mut scratch))?;
+            }
+        }
+        _ => {
+            for member in elements(&pack(from)?) {
+                add(&member)?;
+            }
+        }
+    }
+    Ok(set)
+}
+
+fn read_sorted_set(
+    from: &mut Cursor<'_>,
+    kind: u8,
+    build: Build<'_>,
+) -> Result<SortedSet, Damaged> {
+    let mut sorted = SortedSet::default();
+    let mut add = |member: &[u8], score: f64| {
+        let is_new = !score.is_nan()
+            && transfer::add_scored(&mut sorted, member, score, build.settings, build.seed);
+        if is_new { Ok(()) } else { Err(Damaged) }
+    };
+    let mut add_all = |items: Vec<Cow<'_, [u8]>>| {
+        let (pairs, rest) = items.as_chunks::<2>();
+        for [member, score] in pairs {
+            add(member, crate::number::double(score).ok_or(Damaged)?)?;
+        }
+        if rest.is_empty() {
+            Ok(())
+        } else {
+            Err(Damaged)
+        }
+    };
+    match kind {
+        kind::ZSET_ZIPLIST => add_all(ziplist(&from.string()?)?)?,
+        kind::ZSET_LISTPACK => add_all(elements(&pack(from)?))?,
+        _ => {
+            for _ in 0..from.number()? {
+                let member = from.string()?;
+                let score = match kind {
+                    kind::ZSET => from.double()?,
+                    _ => from.double_text()?,
+                };
+                add(&member, score)?;
+            }
+        }
+    }
+    Ok(sorted)
+}
+
+fn read_hash(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<Hash, Damaged> {
+    let mut hash = Hash::default();
+    let mut add = |field: &[u8], value: &[u8], deadline: Option<u64>| {
+        let (settings, seed) = (build.settings, build.seed);
+        match transfer::add_field(&mut hash, (field, value, deadline), settings, seed) {
+            true => Ok(()),
+            false => Err(Damaged),
+        }
+    };
+    let mut add_all = |items: Vec<Cow<'_, [u8]>>| {
+        let (pairs, rest) = items.as_chunks::<2>();
+        for [field, value] in pairs {
+            add(field, value, None)?;
+        }
+        if rest.is_empty() {
+            Ok(())
+        } else {
+            Err(Damaged)
+        }
+    };
+    match kind {
+        kind::HASH_ZIPMAP => add_all(zipmap(&from.string()?)?)?,
+        kind::HASH_ZIPLIST => add_all(ziplist(&from.string()?)?)?,
+        kind::HASH_LISTPACK => add_all(elements(&pack(from)?))?,
+        kind::HASH_LISTPACK_TIMED => {
+            from.word()?;
+            let pack = pack(from)?;
+            let items = elements(&pack);
+            let (triples, rest) = items.as_chunks::<3>();
+            for [field, value, at] in triples {
+                let at = structure::decimal::parse(at).ok_or(Damaged)?;
+                let at = u64::try_from(at).map_err(|_| Damaged)?;
+                add(field, value, (at > 0).then_some(at))?;
+            }
+            if !rest.is_empty() {
+                return Err(Damaged);
+            }
+        }
+        kind::HASH_TIMED => {
+            let earliest = from.word()?;
+            for _ in 0..from.number()? {
+                let deadline = match from.number()? {
+                    0 => None,
+                    later => Some(earliest.checked_add(later - 1).ok_or(Damaged)?),
+                };
+                add(&from.string()?, &from.string()?, deadline)?;
+            }
+        }
+        _ => {
+            for _ in 0..from.number()? {
+                add(&from.string()?, &from.string()?, None)?;
+            }
+        }
+    }
+    Ok(hash)
+}
