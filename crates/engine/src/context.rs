@@ -98,27 +98,24 @@ impl<'a> Context<'a> {
     #[inline]
     pub fn read(&mut self, key: &[u8]) -> Option<RecordRef<'_, Object>> {
         let (db, hash) = (self.session.db, self.hash(key));
-        if self.remove_if_dead(hash, key) {
+        let index = self.shared.stripe(hash);
+        let table = self.keyspace.get(index).db(db);
+        let Some((is_timed, at)) =
+            table.and_then(|db| Some((db.timed() > 0, db.table.locate(hash, key)?)))
+        else {
+            self.miss(hash, key);
+            return None;
+        };
+        if is_timed && self.remove_if_dead(hash, key) {
             self.miss(hash, key);
             return None;
         }
         let access = self.access();
-        let stripe = self.keyspace.get_mut(self.shared.stripe(hash));
-        // The lookup is done twice on a miss: the borrow checker does not see that the first one
-        // ends where nothing was found.
-        let found = stripe
-            .db(db)
-            .is_some_and(|db| db.table.find(hash, key).is_some());
-        if !found {
-            self.miss(hash, key);
-            return None;
-        }
-        let stripe = self.keyspace.get_mut(self.shared.stripe(hash));
+        let stripe = self.keyspace.get_mut(index);
         stripe.stats.hits += 1;
-        stripe
-            .db_mut(db)?
-            .table
-            .find_touched(hash, key, |old| access.apply(old))
+        let table = &mut stripe.db_mut(db)?.table;
+        table.touch(at, |old| access.apply(old));
+        Some(table.view(at))
     }
 
     #[cold]
@@ -275,7 +272,9 @@ impl<'a> Context<'a> {
         };
         let db = self.session.db;
         if let Some(db) = self.stripe(hash).db_mut(db) {
-            db.table.find_touched(hash, key, |_| fresh);
+            if let Some(at) = db.table.locate(hash, key) {
+                db.table.touch(at, |_| fresh);
+            }
         }
         self.notify(Class::NEW, "new", key);
     }
