@@ -271,10 +271,10 @@ impl<'a> Context<'a> {
             seconds
         };
         let db = self.session.db;
-        if let Some(db) = self.stripe(hash).db_mut(db) {
-            if let Some(at) = db.table.locate(hash, key) {
-                db.table.touch(at, |_| fresh);
-            }
+        if let Some(db) = self.stripe(hash).db_mut(db)
+            && let Some(at) = db.table.locate(hash, key)
+        {
+            db.table.touch(at, |_| fresh);
         }
         self.notify(Class::NEW, "new", key);
     }
