@@ -350,9 +350,9 @@ fn directive(settings: &mut Settings, name: &str, value: Option<&str>) -> Result
     }
     match name {
         "notify-keyspace-events" => {
-            let old = engine::notify::format(settings.notify);
+            let old = event_letters(settings.notify);
             if let Some(value) = value {
-                settings.notify = engine::notify::parse(value).ok_or("a letter that is none")?;
+                settings.notify = event_classes(value).ok_or("a letter that is none")?;
             }
             Ok(old)
         }
@@ -392,6 +392,28 @@ fn directive(settings: &mut Settings, name: &str, value: Option<&str>) -> Result
         "stream-idmp-maxsize" => swap(&mut settings.stream_idmp_maxsize, value),
         _ => Err("only a server has it".to_owned()),
     }
+}
+
+/// The letters of event classes, in the order of their bits.
+const EVENT_LETTERS: &str = "KEg$lshzxetmndoc";
+/// What the letter `A` stands for.
+const EVENTS_ALL: &str = "g$lshzxetd";
+
+fn event_classes(letters: &str) -> Option<u32> {
+    letters
+        .replace('A', EVENTS_ALL)
+        .chars()
+        .try_fold(0, |bits, letter| {
+            EVENT_LETTERS.find(letter).map(|bit| bits | 1 << bit)
+        })
+}
+
+fn event_letters(bits: u32) -> String {
+    let letters = EVENT_LETTERS.chars().enumerate();
+    letters
+        .filter(|(bit, _)| bits >> bit & 1 == 1)
+        .map(|(_, letter)| letter)
+        .collect()
 }
 
 impl Target for InProcess {
