@@ -15,7 +15,6 @@ use resp::{Args, Writer};
 use structure::list::List;
 use structure::record::ValueRef;
 
-use super::copy::replaced;
 use crate::handler::runs_on_all;
 use crate::notify::Class;
 use crate::object::{Kind, Object, transfer};
@@ -339,9 +338,7 @@ fn store(cx: &mut Context<'_>, to: &[u8], answers: &[Option<Vec<u8>>]) -> usize 
             cx.settings.list_limit,
         );
     }
-    let old = cx.kind(to);
     cx.put_object(to, Object::List(list));
-    replaced(cx, to, old, Kind::List);
     cx.changed(to, Class::LIST, "sortstore");
     cx.ready(to);
     answers.len()
