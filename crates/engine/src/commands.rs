@@ -2,6 +2,8 @@
 
 pub mod database;
 pub mod generic;
+pub mod list;
+pub mod set;
 pub mod string;
 pub mod transactions;
 
@@ -11,6 +13,8 @@ use crate::Command;
 pub const FAMILIES: &[&[Command]] = &[
     database::COMMANDS,
     generic::COMMANDS,
+    list::COMMANDS,
+    set::COMMANDS,
     string::COMMANDS,
     transactions::COMMANDS,
 ];
