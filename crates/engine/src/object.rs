@@ -5,15 +5,11 @@ pub mod set;
 pub mod sorted_set;
 pub mod transfer;
 
-<<<<<<< HEAD
+use resp::Writer;
 use structure::hash::Seed;
 use structure::list::List;
-use structure::record::{Value, ValueRef};
-=======
-use resp::Writer;
-use structure::list::List;
 use structure::listpack::Entry;
->>>>>>> 6f63dee (engine: add the list and set families)
+use structure::record::{Value, ValueRef};
 use structure::stream::Stream;
 
 use crate::settings::Settings;
