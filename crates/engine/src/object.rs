@@ -5,8 +5,10 @@ pub mod set;
 pub mod sorted_set;
 pub mod transfer;
 
+use resp::Writer;
 use structure::hash::Seed;
 use structure::list::List;
+use structure::listpack::Entry;
 use structure::record::{Value, ValueRef};
 use structure::stream::Stream;
 
@@ -45,6 +47,15 @@ pub enum Kind {
     Hash,
     /// A stream.
     Stream,
+}
+
+/// Replies with one element of a collection.
+#[inline]
+pub fn write_entry(out: &mut Writer<'_>, entry: Entry<'_>) {
+    match entry {
+        Entry::Bytes(bytes) => out.bulk(bytes),
+        Entry::Int(int) => out.bulk_int(int),
+    }
 }
 
 impl Kind {

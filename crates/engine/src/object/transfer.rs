@@ -1,12 +1,17 @@
 //! Whole values element by element, for those who move them: COPY, DUMP, RESTORE and SORT.
 
+use structure::decimal::TEXT_MAX;
 use structure::hash::Seed;
 
 use super::{Hash, Object, Set, SortedSet};
 use crate::settings::Settings;
 
 /// Shows every member of a set.
-pub fn each_member(_set: &Set, mut _each: impl FnMut(&[u8])) {}
+pub fn each_member(set: &Set, mut each: impl FnMut(&[u8])) {
+    for entry in set.iter() {
+        each(entry.bytes(&mut [0; TEXT_MAX]));
+    }
+}
 
 /// Shows every member of a sorted set with its score, in order.
 pub fn each_scored(_sorted: &SortedSet, mut _each: impl FnMut(&[u8], f64)) {}
@@ -20,8 +25,8 @@ pub fn field_value(_hash: &Hash, _field: &[u8], _seed: &Seed, _now_ms: u64) -> O
 }
 
 /// Adds a member to a set; false where it is there.
-pub fn add_member(_set: &mut Set, _member: &[u8], _settings: &Settings, _seed: &Seed) -> bool {
-    false
+pub fn add_member(set: &mut Set, member: &[u8], settings: &Settings, seed: &Seed) -> bool {
+    set.insert(member, settings, seed)
 }
 
 /// Adds a member to a sorted set; false where it is there.
@@ -50,13 +55,7 @@ impl Object {
     pub fn duplicate(&self, settings: &Settings, seed: &Seed) -> Object {
         match self {
             Self::List(list) => Self::List(list.clone()),
-            Self::Set(set) => {
-                let mut copy = Set::default();
-                each_member(set, |member| {
-                    add_member(&mut copy, member, settings, seed);
-                });
-                Self::Set(copy)
-            }
+            Self::Set(set) => Self::Set(set.duplicate(seed)),
             Self::SortedSet(sorted) => {
                 let mut copy = SortedSet::default();
                 each_scored(sorted, |member, score| {
