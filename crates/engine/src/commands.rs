@@ -2,6 +2,7 @@
 
 pub mod database;
 pub mod generic;
+pub mod stream;
 pub mod string;
 pub mod transactions;
 
@@ -11,6 +12,7 @@ use crate::Command;
 pub const FAMILIES: &[&[Command]] = &[
     database::COMMANDS,
     generic::COMMANDS,
+    stream::COMMANDS,
     string::COMMANDS,
     transactions::COMMANDS,
 ];
