@@ -22,9 +22,12 @@ use client::{Decoder, Reply};
 use engine::executor::Executor;
 use engine::host::{ClientId, Host};
 use engine::keyspace::Keyspace;
+use engine::notify::Class;
 use engine::pubsub::{ChannelKind, Push};
+
 use engine::session::Session;
 use engine::settings::Settings;
+use engine::stats::ThreadStats;
 use resp::{Args, Output, OwnedArgs, Protocol, Writer};
 use structure::hash::Seed;
 use structure::list::Limit;
@@ -49,6 +52,7 @@ pub struct InProcess {
     now_ms: u64,
     host: Inboxes,
     connections: Vec<Option<Connection>>,
+    stats: Arc<ThreadStats>,
 }
 
 struct Connection {
@@ -119,6 +123,7 @@ impl InProcess {
     pub fn new() -> Self {
         let table = engine::Table::new(engine::commands::FAMILIES);
         Self {
+            stats: Arc::new(ThreadStats::new(table.len())),
             keyspace: Keyspace::new(table, STRIPES, Seed::new([1, 2])),
             settings: Settings::default(),
             now_ms: START_MS,
@@ -173,7 +178,7 @@ impl InProcess {
         };
         let mut out = Output::default();
         let args = words.view();
-        let mut executor = Executor::new(&self.keyspace);
+        let mut executor = Executor::new(&self.keyspace, self.stats.clone());
         let request = executor.prepare(args);
         let name = String::from_utf8_lossy(args.at(0)).to_lowercase();
         if request.entry.is_none() && OWN.contains(&&*name) {
@@ -221,7 +226,7 @@ impl InProcess {
 
     /// Does what is due now: dead keys go, clients whose time is up are told so.
     fn tick(&mut self) {
-        let mut executor = Executor::new(&self.keyspace);
+        let mut executor = Executor::new(&self.keyspace, self.stats.clone());
         let (host, settings, now_ms) = (&mut self.host, &self.settings, self.now_ms);
         executor.begin(host);
         for stripe in 0..STRIPES {
@@ -241,7 +246,9 @@ impl InProcess {
             let Some(open) = open else { continue };
             let deadline = open.session.waiting.as_ref().and_then(|w| w.deadline_ms);
             let is_over = deadline.is_some_and(|at| at <= now_ms);
-            if is_over && Executor::new(&self.keyspace).cancel_wait(&mut open.session) {
+            if is_over
+                && Executor::new(&self.keyspace, self.stats.clone()).cancel_wait(&mut open.session)
+            {
                 let mut out = Output::default();
                 Writer::new(&mut out, open.session.protocol).null_array();
                 deliver(open, &out);
@@ -263,7 +270,7 @@ impl InProcess {
             return;
         };
         let session = &mut open.session;
-        let mut executor = Executor::new(&self.keyspace);
+        let mut executor = Executor::new(&self.keyspace, self.stats.clone());
         executor.cancel_wait(session);
         let shared = &self.keyspace.shared;
         for watch in &session.watches {
@@ -337,6 +344,47 @@ fn answer(settings: &mut Settings, session: &mut Session, args: Args<'_>, out: &
     }
 }
 
+/// The classes of events and their letters; `A` stands for the first ten.
+const EVENTS: [(char, Class); 16] = [
+    ('g', Class::GENERIC),
+    ('$', Class::STRING),
+    ('l', Class::LIST),
+    ('s', Class::SET),
+    ('h', Class::HASH),
+    ('z', Class::SORTED_SET),
+    ('x', Class::EXPIRED),
+    ('e', Class::EVICTED),
+    ('t', Class::STREAM),
+    ('d', Class::MODULE),
+    ('K', Class::KEYSPACE),
+    ('E', Class::KEYEVENT),
+    ('m', Class::MISS),
+    ('n', Class::NEW),
+    ('o', Class::OVERWRITTEN),
+    ('c', Class::TYPE_CHANGED),
+];
+
+/// Reads `notify-keyspace-events`.
+fn events(text: &str) -> Option<u32> {
+    text.chars().try_fold(0, |bits, letter| match letter {
+        'A' => Some(
+            EVENTS[..10]
+                .iter()
+                .fold(bits, |bits, (_, class)| bits | class.0),
+        ),
+        _ => {
+            let known = EVENTS.iter().find(|(known, _)| *known == letter);
+            known.map(|(_, class)| bits | class.0)
+        }
+    })
+}
+
+/// Writes it, letter by letter.
+fn letters(bits: u32) -> String {
+    let set = EVENTS.iter().filter(|(_, class)| bits & class.0 != 0);
+    set.map(|(letter, _)| letter).collect()
+}
+
 /// Sets a directive that the engine knows, if a value is given; hands back the one it had.
 fn directive(settings: &mut Settings, name: &str, value: Option<&str>) -> Result<String, String> {
     fn swap<T: std::str::FromStr + ToString>(
@@ -351,9 +399,9 @@ fn directive(settings: &mut Settings, name: &str, value: Option<&str>) -> Result
     }
     match name {
         "notify-keyspace-events" => {
-            let old = engine::notify::format(settings.notify);
+            let old = letters(settings.notify);
             if let Some(value) = value {
-                settings.notify = engine::notify::parse(value).ok_or("a letter that is none")?;
+                settings.notify = events(value).ok_or("a letter that is none")?;
             }
             Ok(old)
         }

@@ -496,7 +496,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             return;
         };
         self.guard = None;
-        let mut guard = self.keyspace.stripes.acquire(waiter.stripes);
+        let mut guard = self.keyspace.stripes.acquire(waiter.stripes.clone());
         self.effects.retry_ms = None;
         self.serve(&waiter, &mut guard, settings, host, now_ms);
         waiter.set_retry(self.effects.retry_ms.take());
