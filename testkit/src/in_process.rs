@@ -22,7 +22,9 @@ use client::{Decoder, Reply};
 use engine::executor::Executor;
 use engine::host::{ClientId, Host};
 use engine::keyspace::Keyspace;
+use engine::notify::Class;
 use engine::pubsub::{ChannelKind, Push};
+
 use engine::session::Session;
 use engine::settings::Settings;
 use engine::stats::ThreadStats;
@@ -231,6 +233,13 @@ impl InProcess {
         for stripe in 0..STRIPES {
             while executor.expire(stripe, EXPIRE_BUDGET, settings, host, now_ms) {}
         }
+        let retried = |open: &&mut Connection| {
+            let waiter = open.session.waiting.as_ref();
+            waiter.is_some_and(|w| w.due_ms().is_some_and(|at| at <= now_ms))
+        };
+        for open in self.connections.iter_mut().flatten().filter(retried) {
+            executor.retry_wait(&open.session, settings, host, now_ms);
+        }
         drop(executor);
         self.distribute();
         let mut freed = Vec::new();
@@ -252,7 +261,7 @@ impl InProcess {
 
     /// When the next waiting client gives up.
     fn next_deadline(&self) -> Option<u64> {
-        let waiting = |open: &Connection| open.session.waiting.as_ref()?.deadline_ms;
+        let waiting = |open: &Connection| open.session.waiting.as_ref()?.due_ms();
         self.connections.iter().flatten().filter_map(waiting).min()
     }
 

@@ -5,6 +5,7 @@ pub mod database;
 pub mod generic;
 pub mod list;
 pub mod set;
+pub mod stream;
 pub mod string;
 pub mod transactions;
 
@@ -17,6 +18,7 @@ pub const FAMILIES: &[&[Command]] = &[
     generic::COMMANDS,
     list::COMMANDS,
     set::COMMANDS,
+    stream::COMMANDS,
     string::COMMANDS,
     transactions::COMMANDS,
 ];

@@ -54,6 +54,8 @@ pub struct Effects {
     pub graveyard: Graveyard,
     /// Set where the command wants to wait.
     pub block: Option<Block>,
+    /// When a command that wants to wait is to be run again, should nothing else wake it.
+    pub retry_ms: Option<u64>,
     /// What to write to the log in place of the command's own words.
     pub rewrite: Option<Vec<OwnedArgs>>,
 }
@@ -366,6 +368,14 @@ impl<'a> Context<'a> {
         self.effects.changes += 1;
     }
 
+    /// Counts one change of a key that watchers do not hear of, such as a delivery to a consumer.
+    #[inline]
+    pub fn changed_unwatched(&mut self, key: &[u8]) {
+        let hash = self.hash(key);
+        self.stripe(hash).stats.changes += 1;
+        self.effects.changes += 1;
+    }
+
     /// Says that a key has gained what clients may wait for.
     #[inline]
     pub fn ready(&mut self, key: &[u8]) {
@@ -448,11 +458,17 @@ impl<'a> Context<'a> {
         self.effects.block = Some(block);
     }
 
-    /// Whether somebody reads the log, so that what is hard to say for [`Context::rewrite`] is worth
-    /// the work.
+    /// Where the command waits: has it run again at a time, as what it waits for may come by time
+    /// alone.
+    pub fn retry_at(&mut self, retry_ms: u64) {
+        self.effects.retry_ms = Some(retry_ms);
+    }
+
+    /// Whether anybody reads the log, so that words for [`Context::rewrite`] are worth making.
+    #[inline]
     pub fn is_logged(&self) -> bool {
-        let log_is_read = &self.shared.log_is_read;
-        log_is_read.load(std::sync::atomic::Ordering::Relaxed)
+        let logged = &self.shared.log_is_read;
+        logged.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// What the log gets in place of the command's own words.
