@@ -25,6 +25,7 @@ use engine::keyspace::Keyspace;
 use engine::pubsub::{ChannelKind, Push};
 use engine::session::Session;
 use engine::settings::Settings;
+use engine::stats::ThreadStats;
 use resp::{Args, Output, OwnedArgs, Protocol, Writer};
 use structure::hash::Seed;
 use structure::list::Limit;
@@ -45,6 +46,7 @@ const EXPIRE_BUDGET: usize = 1_000;
 /// The engine, as the target `engine` of scripts.
 pub struct InProcess {
     keyspace: Keyspace<NoLock>,
+    stats: Arc<ThreadStats>,
     settings: Settings,
     now_ms: u64,
     host: Inboxes,
@@ -118,7 +120,9 @@ impl InProcess {
     /// An empty engine with all of its commands.
     pub fn new() -> Self {
         let table = engine::Table::new(engine::commands::FAMILIES);
+        let stats = Arc::new(ThreadStats::new(table.len()));
         Self {
+            stats,
             keyspace: Keyspace::new(table, STRIPES, Seed::new([1, 2])),
             settings: Settings::default(),
             now_ms: START_MS,
@@ -173,7 +177,7 @@ impl InProcess {
         };
         let mut out = Output::default();
         let args = words.view();
-        let mut executor = Executor::new(&self.keyspace);
+        let mut executor = Executor::new(&self.keyspace, self.stats.clone());
         let request = executor.prepare(args);
         let name = String::from_utf8_lossy(args.at(0)).to_lowercase();
         if request.entry.is_none() && OWN.contains(&&*name) {
@@ -221,7 +225,7 @@ impl InProcess {
 
     /// Does what is due now: dead keys go, clients whose time is up are told so.
     fn tick(&mut self) {
-        let mut executor = Executor::new(&self.keyspace);
+        let mut executor = Executor::new(&self.keyspace, self.stats.clone());
         let (host, settings, now_ms) = (&mut self.host, &self.settings, self.now_ms);
         executor.begin(host);
         for stripe in 0..STRIPES {
@@ -234,7 +238,9 @@ impl InProcess {
             let Some(open) = open else { continue };
             let deadline = open.session.waiting.as_ref().and_then(|w| w.deadline_ms);
             let is_over = deadline.is_some_and(|at| at <= now_ms);
-            if is_over && Executor::new(&self.keyspace).cancel_wait(&mut open.session) {
+            if is_over
+                && Executor::new(&self.keyspace, self.stats.clone()).cancel_wait(&mut open.session)
+            {
                 let mut out = Output::default();
                 Writer::new(&mut out, open.session.protocol).null_array();
                 deliver(open, &out);
@@ -256,7 +262,7 @@ impl InProcess {
             return;
         };
         let session = &mut open.session;
-        let mut executor = Executor::new(&self.keyspace);
+        let mut executor = Executor::new(&self.keyspace, self.stats.clone());
         executor.cancel_wait(session);
         let shared = &self.keyspace.shared;
         for watch in &session.watches {

@@ -1,5 +1,6 @@
 //! The command families: each command's declaration directly above its handler.
 
+pub mod bitmap;
 pub mod database;
 pub mod generic;
 pub mod string;
@@ -9,6 +10,7 @@ use crate::Command;
 
 /// All families of the engine.
 pub const FAMILIES: &[&[Command]] = &[
+    bitmap::COMMANDS,
     database::COMMANDS,
     generic::COMMANDS,
     string::COMMANDS,

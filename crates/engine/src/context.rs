@@ -240,23 +240,42 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Sets a key, new or not. Says nothing to anybody: [`Context::changed`] follows. Returns
+    /// Sets a key, new or not: what it held is gone. Whoever listens hears that the key is new, or
+    /// that it was overwritten; the change itself is not told: [`Context::changed`] follows. Returns
     /// whether the key was there.
     #[inline]
     pub fn put(&mut self, key: &[u8], value: Value<'_, Object>, deadline: Deadline) -> bool {
         let (db, hash, now_ms) = (self.session.db, self.hash(key), self.now_ms);
         self.remove_if_dead(hash, key);
+        let access = self.access();
+        let new_kind = match &value {
+            Value::Object(object) => object.kind(),
+            _ => Kind::String,
+        };
         let stripe = self.keyspace.get_mut(self.shared.stripe(hash));
         let bits = stripe.bits();
         let (existed, displaced) = stripe
             .db_or_new(db)
-            .put(bits, hash, key, value, deadline, now_ms);
-        self.effects.graveyard.bury(displaced);
-        if existed {
-            return true;
+            .put(bits, hash, key, value, deadline, now_ms, access);
+        if !existed {
+            self.added(hash, key);
+            return false;
         }
-        self.added(hash, key);
-        false
+        let old_kind = match &displaced {
+            Displaced::Object(object) => object.kind(),
+            _ => Kind::String,
+        };
+        self.effects.graveyard.bury(displaced);
+        if old_kind != new_kind {
+            self.gone(key);
+        }
+        if self.settings.notify & (Class::OVERWRITTEN.0 | Class::TYPE_CHANGED.0) != 0 {
+            self.notify(Class::OVERWRITTEN, "overwritten", key);
+            if old_kind != new_kind {
+                self.notify(Class::TYPE_CHANGED, "type_changed", key);
+            }
+        }
+        true
     }
 
     /// Sets a key to a new object.

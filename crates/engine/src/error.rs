@@ -28,6 +28,8 @@ pub enum CommandError {
     Arity(Box<str>),
     /// An expire time that cannot be; holds the command's name.
     InvalidExpire(&'static str),
+    /// A string that would grow past the limit.
+    StringTooLong,
     /// A timeout that is no number.
     TimeoutNotFloat,
     /// A timeout below zero.
@@ -81,6 +83,9 @@ impl fmt::Display for CommandError {
                 write!(f, "ERR wrong number of arguments for '{name}' command")
             }
             Self::InvalidExpire(name) => write!(f, "ERR invalid expire time in '{name}' command"),
+            Self::StringTooLong => {
+                "ERR string exceeds maximum allowed size (proto-max-bulk-len)".fmt(f)
+            }
             Self::TimeoutNotFloat => "ERR timeout is not a float or out of range".fmt(f),
             Self::TimeoutNegative => "ERR timeout is negative".fmt(f),
             Self::Text(text) => text.fmt(f),

@@ -16,6 +16,7 @@ use structure::stripes::{RawLock, StripeSet, Stripes};
 use structure::table::{RecordMut, Table};
 
 use crate::blocking::WaitTable;
+use crate::context::Access;
 use crate::object::Object;
 use crate::pubsub::Registry;
 use crate::stats::KeyspaceStats;
@@ -162,7 +163,7 @@ impl Db {
     }
 
     /// Sets the value of `key`, new or not. Returns whether it was there, and what the old value
-    /// leaves behind.
+    /// leaves behind. `access` is the use that this is of a key that was there.
     pub fn put(
         &mut self,
         bits: u32,
@@ -171,11 +172,14 @@ impl Db {
         value: Value<'_, Object>,
         deadline: Deadline,
         now_ms: u64,
+        access: Access,
     ) -> (bool, Displaced<Object>) {
         let replaced = match self.table.find_mut(hash, key) {
             None => Err(value),
             Some(mut record) => {
                 let displaced = record.set_value(value);
+                let bits = record.access();
+                record.set_access(access.apply(bits));
                 let old = record.deadline();
                 let new = match deadline {
                     Deadline::Keep => old,

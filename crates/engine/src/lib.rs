@@ -12,6 +12,7 @@ pub mod context;
 pub mod dump;
 pub mod error;
 pub mod executor;
+pub mod extended;
 pub mod glob;
 pub mod handler;
 pub mod host;
