@@ -3,6 +3,8 @@
 pub mod bitmap;
 pub mod database;
 pub mod generic;
+pub mod list;
+pub mod set;
 pub mod string;
 pub mod transactions;
 
@@ -13,6 +15,8 @@ pub const FAMILIES: &[&[Command]] = &[
     bitmap::COMMANDS,
     database::COMMANDS,
     generic::COMMANDS,
+    list::COMMANDS,
+    set::COMMANDS,
     string::COMMANDS,
     transactions::COMMANDS,
 ];

@@ -459,13 +459,16 @@ impl<'a> Context<'a> {
         self.effects.block = Some(block);
     }
 
+    /// Whether somebody reads the log, so that what is hard to say for [`Context::rewrite`] is worth
+    /// the work.
+    pub fn is_logged(&self) -> bool {
+        let log_is_read = &self.shared.log_is_read;
+        log_is_read.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
     /// What the log gets in place of the command's own words.
     pub fn rewrite(&mut self, words: &[&[u8]]) {
-        if self
-            .shared
-            .log_is_read
-            .load(std::sync::atomic::Ordering::Relaxed)
-        {
+        if self.is_logged() {
             let words = OwnedArgs::from_words(words.iter().copied());
             self.effects.rewrite.get_or_insert_default().push(words);
         }

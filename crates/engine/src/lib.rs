@@ -21,6 +21,7 @@ pub mod notify;
 pub mod number;
 pub mod object;
 pub mod pubsub;
+pub mod random;
 pub mod session;
 pub mod settings;
 pub mod stats;

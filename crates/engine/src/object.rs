@@ -5,9 +5,15 @@ pub mod set;
 pub mod sorted_set;
 pub mod transfer;
 
+<<<<<<< HEAD
 use structure::hash::Seed;
 use structure::list::List;
 use structure::record::{Value, ValueRef};
+=======
+use resp::Writer;
+use structure::list::List;
+use structure::listpack::Entry;
+>>>>>>> 6f63dee (engine: add the list and set families)
 use structure::stream::Stream;
 
 use crate::settings::Settings;
@@ -64,6 +70,15 @@ pub enum Kind {
     Hash,
     /// A stream.
     Stream,
+}
+
+/// Replies with one element of a collection.
+#[inline]
+pub fn write_entry(out: &mut Writer<'_>, entry: Entry<'_>) {
+    match entry {
+        Entry::Bytes(bytes) => out.bulk(bytes),
+        Entry::Int(int) => out.bulk_int(int),
+    }
 }
 
 impl Kind {

@@ -245,7 +245,7 @@ impl PackedTable {
     /// least once, whatever is inserted and removed meanwhile. Cursors have 48 bits and are
     /// places in hash order. A call stops at `count` elements, except that elements whose hashes
     /// share about 48 bits come together, and earlier after many empty segments.
-    pub fn scan(&self, cursor: u64, count: usize, mut f: impl FnMut(EntryRef<'_>)) -> u64 {
+    pub fn scan<'t>(&'t self, cursor: u64, count: usize, mut f: impl FnMut(EntryRef<'t>)) -> u64 {
         let mut place = cursor & ((1 << 48) - 1);
         let (mut given, mut visited) = (0, 0);
         loop {
@@ -277,7 +277,25 @@ impl PackedTable {
     /// Segments are drawn alike, then a place among the most that a segment may hold, until the
     /// place is taken: exact, and quick while segments are well filled. Where they are not, the
     /// element is counted out, which is exact as well.
-    pub fn random(&self, mut rng: impl FnMut(u64) -> u64) -> Option<EntryRef<'_>> {
+    pub fn random(&self, rng: impl FnMut(u64) -> u64) -> Option<EntryRef<'_>> {
+        let (id, at) = self.draw(rng)?;
+        Some(entry(self.segments.get(id), at))
+    }
+
+    /// Removes an element drawn as [`PackedTable::random`] draws, after giving it to `f`.
+    pub fn pop_random<R>(
+        &mut self,
+        rng: impl FnMut(u64) -> u64,
+        f: impl FnOnce(EntryRef<'_>) -> R,
+    ) -> Option<R> {
+        let (id, at) = self.draw(rng)?;
+        let result = f(entry(self.segments.get(id), at));
+        self.remove_at(id, at);
+        Some(result)
+    }
+
+    /// The segment of an element drawn at random, and its place there.
+    fn draw(&self, mut rng: impl FnMut(u64) -> u64) -> Option<(usize, usize)> {
         if self.len == 0 {
             return None;
         }
@@ -288,16 +306,16 @@ impl PackedTable {
             DRAWS_MAX
         };
         for _ in 0..draws {
-            let segment = self.segments.get(rng(segments as u64) as usize);
+            let id = rng(segments as u64) as usize;
             let at = rng(SEGMENT_MAX as u64) as usize;
-            if at < segment.len() {
-                return Some(entry(segment, at));
+            if at < self.segments.get(id).len() {
+                return Some((id, at));
             }
         }
         let mut rest = rng(self.len as u64) as usize;
-        for segment in self.segments.iter() {
+        for (id, segment) in self.segments.iter().enumerate() {
             if rest < segment.len() {
-                return Some(entry(segment, rest));
+                return Some((id, rest));
             }
             rest -= segment.len();
         }

@@ -255,6 +255,29 @@ fn draws_are_uniform() {
 }
 
 #[test]
+fn popping_at_random_takes_each_element_once() {
+    let mut table = PackedTable::new();
+    for n in 0..3_000u32 {
+        let key = n.to_le_bytes();
+        table.insert(good(&key), &key, b"", None, &good);
+    }
+    let mut state = 88172645463325252u64;
+    let mut rng = move |n: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        ((u128::from(state) * u128::from(n)) >> 64) as u64
+    };
+    let mut popped = BTreeSet::new();
+    while let Some(key) = table.pop_random(&mut rng, |entry| entry.key.to_vec()) {
+        assert!(!table.contains(good(&key), &key));
+        assert!(popped.insert(key));
+        assert_eq!(table.len() + popped.len(), 3_000);
+    }
+    assert_eq!(popped.len(), 3_000);
+}
+
+#[test]
 fn expiry_is_bounded_and_complete() {
     let mut table = PackedTable::new();
     for n in 0..50_000u32 {

@@ -1,0 +1,142 @@
+//! The set against a `BTreeSet`, its forms, and its draws.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SEED: Seed = Seed::new([3, 9]);
+
+fn settings() -> Settings {
+    Settings {
+        set_intset_entries: 8,
+        set_listpack_entries: 6,
+        set_listpack_value: 5,
+        ..Settings::default()
+    }
+}
+
+fn of(members: &[&str]) -> Set {
+    let mut set = Set::for_members(members[0].as_bytes(), members.len(), &settings());
+    for member in members {
+        set.insert(member.as_bytes(), &settings(), &SEED);
+    }
+    set
+}
+
+fn sorted(set: &Set) -> BTreeSet<Vec<u8>> {
+    set.iter().map(Entry::to_vec).collect()
+}
+
+#[test]
+fn the_form_follows_what_was_added() {
+    let forms: &[(&[&str], &str)] = &[
+        (&["1", "2", "-3"], "intset"),
+        (&["a"], "listpack"),
+        (&["1", "a"], "listpack"),
+        (&["a", "1", "22222"], "listpack"),
+        (&["toolong"], "hashtable"),
+        (&["111111", "a"], "hashtable"),
+        (&["a", "b", "c", "d", "e", "f", "f"], "hashtable"),
+        (&["1", "2", "3", "4", "5", "6", "7", "8"], "intset"),
+        (&["1", "2", "3", "4", "5", "6", "7", "8", "9"], "hashtable"),
+        (&["1", "2", "3", "4", "5", "6", "a"], "hashtable"),
+    ];
+    for (members, form) in forms {
+        assert_eq!(of(members).encoding(), *form, "{members:?}");
+    }
+}
+
+#[test]
+fn one_integer_too_many_makes_a_table() {
+    let mut set = of(&["1", "2", "3", "4", "5", "6", "7", "8"]);
+    assert!(set.insert(b"9", &settings(), &SEED));
+    assert_eq!((set.encoding(), set.len()), ("hashtable", 9));
+    let mut set = of(&["1", "2"]);
+    set.expect(8, &settings(), &SEED);
+    assert_eq!(set.encoding(), "intset");
+    set.expect(9, &settings(), &SEED);
+    assert_eq!((set.encoding(), set.len()), ("hashtable", 2));
+}
+
+#[test]
+fn draws_are_even_and_take_each_member_once() {
+    let small = of(&["1", "2", "3", "4"]);
+    let packed = of(&["a", "b", "3", "4"]);
+    let table = of(&["aaaaaaa", "b", "3", "4"]);
+    for mut set in [small, packed, table] {
+        let mut state = 7u64;
+        let mut below = |n: u64| {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (state >> 33) % n
+        };
+        let mut seen = std::collections::BTreeMap::<Vec<u8>, u32>::new();
+        for _ in 0..4000 {
+            let member = set.random(&mut below).expect("not empty").to_vec();
+            *seen.entry(member).or_default() += 1;
+        }
+        assert!(
+            seen.len() == 4 && seen.values().all(|n| (850..1150).contains(n)),
+            "{seen:?}"
+        );
+        let all = sorted(&set);
+        let mut popped = BTreeSet::new();
+        while let Some(member) = set.pop_random(&mut below, Entry::to_vec) {
+            assert!(popped.insert(member));
+        }
+        assert!(set.is_empty());
+        assert_eq!(popped, all);
+    }
+}
+
+#[test]
+fn a_big_set_is_freed_in_slices() {
+    let mut set = Set::new();
+    for n in 0..5000 {
+        set.insert(format!("member:{n}").as_bytes(), &settings(), &SEED);
+    }
+    let copy = set.duplicate(&SEED);
+    assert_eq!((copy.len(), copy.encoding()), (5000, "hashtable"));
+    assert!(set.memory_bytes() > 5000 * 12);
+    assert!(!set.free_some(1), "one slice is not all of it");
+    while !set.free_some(8) {}
+    assert!(set.is_empty());
+    assert_eq!(copy.len(), 5000);
+}
+
+proptest! {
+    #[test]
+    fn it_is_a_set(ops in prop::collection::vec((0u8..3, 0u16..40, any::<bool>()), 0..200)) {
+        let settings = settings();
+        let mut set = Set::new();
+        let mut model = BTreeSet::new();
+        for (op, n, word) in ops {
+            let member = if word { format!("w{}", n % 20) } else { (i64::from(n) - 20).to_string() };
+            let bytes = member.as_bytes();
+            match op {
+                0 | 1 => prop_assert_eq!(
+                    set.insert(bytes, &settings, &SEED),
+                    model.insert(bytes.to_vec())
+                ),
+                _ => prop_assert_eq!(set.remove(bytes, &SEED), model.remove(bytes)),
+            }
+            prop_assert_eq!(set.contains(bytes, &SEED), model.contains(bytes));
+            prop_assert!(set.contains_entry(Entry::of(bytes), &SEED) == model.contains(bytes));
+            prop_assert_eq!(set.len(), model.len());
+        }
+        prop_assert_eq!(&sorted(&set), &model);
+        prop_assert_eq!(&sorted(&set.duplicate(&SEED)), &model);
+        let (mut scanned, mut cursor) = (Vec::new(), 0);
+        loop {
+            cursor = set.scan(cursor, 3, |entry| scanned.push(entry.to_vec()));
+            if cursor == 0 {
+                break;
+            }
+        }
+        scanned.sort();
+        prop_assert_eq!(scanned, model.into_iter().collect::<Vec<_>>());
+    }
+}
