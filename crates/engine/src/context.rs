@@ -14,7 +14,7 @@ use crate::handler::Entry;
 use crate::host::Host;
 use crate::keyspace::{Deadline, Editing, Graveyard, Shared, Stripe};
 use crate::notify::Class;
-use crate::object::{Kind, Object, OwnedValue};
+use crate::object::{Kind, Object, OwnedValue, Terms};
 use crate::pubsub::ChannelKind;
 use crate::session::Session;
 use crate::settings::Settings;
@@ -67,6 +67,16 @@ impl<'a> Context<'a> {
         match self.known_hash {
             Some((at, hash)) if at == key.as_ptr() => hash,
             _ => self.shared.hash(key),
+        }
+    }
+
+    /// What collections must be told to be changed or searched.
+    #[inline]
+    pub fn terms(&self) -> Terms<'a> {
+        Terms {
+            seed: &self.shared.seed,
+            settings: self.settings,
+            now_ms: self.now_ms,
         }
     }
 

@@ -500,6 +500,8 @@ pub struct Shared {
     pub log_is_read: AtomicBool,
     /// Clients that wait for a key.
     pub blocked_clients: AtomicU64,
+    /// Whether any field of a hash ever had a deadline: until then nobody looks for dead fields.
+    pub field_deadlines: AtomicBool,
 }
 
 impl Shared {
@@ -539,6 +541,7 @@ impl<L: RawLock> Keyspace<L> {
             lsn: AtomicU64::new(0),
             log_is_read: AtomicBool::new(false),
             blocked_clients: AtomicU64::new(0),
+            field_deadlines: AtomicBool::new(false),
         });
         let stripes = Stripes::new(stripes, |index| Stripe::new(seed, bits, index, stripes));
         Self { stripes, shared }

@@ -18,6 +18,25 @@ pub use hash::Hash;
 pub use set::Set;
 pub use sorted_set::SortedSet;
 
+/// What a value must be told of its surroundings to be changed or searched.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms<'a> {
+    /// The secret of the hash function.
+    pub seed: &'a Seed,
+    /// The configuration: the limits of the small forms.
+    pub settings: &'a Settings,
+    /// The time: Unix milliseconds.
+    pub now_ms: u64,
+}
+
+impl Terms<'_> {
+    /// The hash of an element.
+    #[inline]
+    pub fn hash(&self, bytes: &[u8]) -> u64 {
+        structure::hash::hash(self.seed, bytes)
+    }
+}
+
 /// A value that is not a string.
 pub enum Object {
     /// A list.
