@@ -371,7 +371,7 @@ fn directive(settings: &mut Settings, name: &str, value: Option<&str>) -> Result
             Ok(old.to_owned())
         }
         "list-max-listpack-size" | "list-max-ziplist-size" => {
-            // The engine keeps what the number means, not the number; every script begins with this.
+            // The engine keeps what the number means, not the number; scripts begin with -2.
             let mut limit = -2;
             let old = swap(&mut limit, value)?;
             settings.list_limit = Limit::new(limit);
