@@ -22,7 +22,6 @@ use client::{Decoder, Reply};
 use engine::executor::Executor;
 use engine::host::{ClientId, Host};
 use engine::keyspace::Keyspace;
-use engine::notify::Class;
 use engine::pubsub::{ChannelKind, Push};
 
 use engine::session::Session;
