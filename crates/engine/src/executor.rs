@@ -23,6 +23,8 @@ use crate::session::{ReplyMode, Session};
 use crate::settings::Settings;
 use crate::stats::ThreadStats;
 
+mod eviction;
+
 /// Bytes of a name or an argument that an error repeats.
 const SHOWN_BYTES_MAX: usize = 128;
 
@@ -37,6 +39,8 @@ pub struct Executor<'k, L: RawLock> {
     last_ticks: u64,
     /// Waiters that could not be served because a stripe of theirs was taken.
     retry: Vec<Arc<Waiter>>,
+    /// Whether memory is past its limit and nothing can be evicted.
+    is_full: bool,
 }
 
 /// What a command looked like from outside.
@@ -68,6 +72,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             stats,
             last_ticks: 0,
             retry: Vec::new(),
+            is_full: false,
         }
     }
 
@@ -160,6 +165,9 @@ impl<'k, L: RawLock> Executor<'k, L> {
         session.last_command = entry.id;
         if let Some(error) = gate(session, entry, request.args) {
             self.refuse(session, entry, &error, out);
+            return self.finish(session, None, host, out, mark);
+        }
+        if self.is_full && self.refuse_as_full(session, entry, settings, out) {
             return self.finish(session, None, host, out, mark);
         }
         if let Some(multi) = &mut session.multi
@@ -401,8 +409,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
                 session, entry, &request, guard, settings, host, now_ms, false, out,
             );
             let stats = &self.stats.commands[usize::from(*id)];
-            stats.calls.add(1);
-            stats.ticks.add(host.ticks().saturating_sub(before));
+            stats.ran(host.ticks().saturating_sub(before));
         }
     }
 
@@ -765,8 +772,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
         self.last_ticks = now;
         if let Some(entry) = entry {
             let stats = &self.stats.commands[usize::from(entry.id)];
-            stats.calls.add(1);
-            stats.ticks.add(ticks);
+            stats.ran(ticks);
         }
         match session.reply_mode {
             ReplyMode::On => {}

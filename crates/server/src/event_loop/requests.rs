@@ -192,6 +192,10 @@ impl<L: RawLock> EventLoop<'_, L> {
         let mut first = 0;
         while first < batch.len() {
             let count = WINDOW.min(batch.len() - first);
+            if self.settings.maxmemory > 0 {
+                self.executor
+                    .make_room(&self.settings, &mut self.host, self.now_ms);
+            }
             for (index, slot) in prepared[..count].iter_mut().enumerate() {
                 let request = self.executor.prepare(batch.args(first + index, data));
                 *slot = (request.entry, request.hash);
@@ -272,19 +276,29 @@ impl<L: RawLock> EventLoop<'_, L> {
     #[cold]
     fn note_slow(&mut self, connection: &Connection, entry: &Entry, args: Args<'_>, ticks: u64) {
         let config = &self.host.config;
-        if config.slowlog_log_slower_than_us < 0
+        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+        #[allow(clippy::cast_sign_loss)] // Microseconds of one command.
+        let took_us = (ticks as f64 / self.ticks_per_us) as u64;
+        let monitored_ms = config.latency_monitor_threshold_ms;
+        if monitored_ms > 0 && took_us >= monitored_ms * 1000 {
+            let is_fast = entry.flags.has(command::Flags::FAST);
+            let event = if is_fast { "fast-command" } else { "command" };
+            let mut latency = self.shared.latency.lock();
+            latency.note(event, sys::unix_us() / 1_000_000, took_us / 1000);
+        }
+        if i64::try_from(took_us).is_ok_and(|us| us < config.slowlog_log_slower_than_us)
+            || config.slowlog_log_slower_than_us < 0
             || config.slowlog_max_len == 0
             || entry.flags.has(command::Flags::SKIP_SLOWLOG)
         {
             return;
         }
-        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
-        #[allow(clippy::cast_sign_loss)] // Microseconds of one command.
-        let took_us = (ticks as f64 / self.ticks_per_us) as u64;
         let words = crate::commands::shown_words(config, entry, args);
         let mut log = self.shared.slowlog.lock();
         let number = log.next;
         log.next += 1;
+        log.took_us_sum += took_us;
+        log.took_us_max = log.took_us_max.max(took_us);
         log.entries.push_front(SlowEntry {
             number,
             at_s: self.now_ms / 1000,
