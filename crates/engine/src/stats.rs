@@ -82,9 +82,16 @@ impl CommandStats {
     /// Counts one call that took `ticks`.
     #[inline]
     pub fn ran(&self, ticks: u64) {
-        self.calls.add(1);
+        self.ran_together(1, ticks);
+    }
+
+    /// Counts calls that took `ticks` together.
+    #[inline]
+    pub fn ran_together(&self, calls: u64, ticks: u64) {
+        self.calls.add(calls);
         self.ticks.add(ticks);
-        self.histogram.get_or_init(Box::default).add(ticks);
+        let each = ticks.checked_div(calls).unwrap_or(0);
+        self.histogram.get_or_init(Box::default).add(each, calls);
     }
 
     /// How long the calls took; `None` where there was none.
@@ -146,8 +153,8 @@ impl Histogram {
     }
 
     #[inline]
-    fn add(&self, ticks: u64) {
-        self.0[Self::bucket(ticks)].add(1);
+    fn add(&self, ticks: u64, calls: u64) {
+        self.0[Self::bucket(ticks)].add(calls);
     }
 
     /// The buckets that hold something, the shortest first: the most ticks of each, and how many

@@ -210,12 +210,7 @@ impl Hash {
     }
 
     /// Sets or clears the deadline of a field; false where it is not there or dead.
-    pub fn set_deadline(
-        &mut self,
-        terms: Terms<'_>,
-        field: &[u8],
-        deadline: Option<u64>,
-    ) -> bool {
+    pub fn set_deadline(&mut self, terms: Terms<'_>, field: &[u8], deadline: Option<u64>) -> bool {
         if self.get(terms, field).is_none() {
             return false;
         }
@@ -237,7 +232,9 @@ impl Hash {
         match &mut self.form {
             Form::Small(pack) => {
                 let found = pack.find(field, 1);
-                found.inspect(|at| drop(pack.remove_range(*at, 2))).is_some()
+                found
+                    .inspect(|at| drop(pack.remove_range(*at, 2)))
+                    .is_some()
             }
             Form::Timed(timed) => {
                 let Some(at) = timed.pack.find(field, 2) else {
@@ -469,7 +466,9 @@ impl Timed {
 
     fn set(&mut self, now_ms: u64, field: &[u8], value: &[u8], ttl: Ttl) -> bool {
         let found = self.pack.find(field, 2);
-        let old = found.and_then(|at| self.read(at)).map(|(_, old)| old.deadline);
+        let old = found
+            .and_then(|at| self.read(at))
+            .map(|(_, old)| old.deadline);
         let alive = old.filter(|deadline| is_alive(*deadline, now_ms));
         let deadline = ttl.resolve(alive.flatten());
         if let Some(at) = found {

@@ -279,16 +279,15 @@ impl SortedSet {
     }
 
     /// Gives the members of a range of ranks to `f`: in order, or the last first where `rev`.
-    pub fn each<'s>(
-        &'s self,
-        ranks: Range<usize>,
-        rev: bool,
-        mut f: impl FnMut(Entry<'s>, f64),
-    ) {
+    pub fn each<'s>(&'s self, ranks: Range<usize>, rev: bool, mut f: impl FnMut(Entry<'s>, f64)) {
         let ranks = self.clip(ranks);
         match &self.form {
             Form::Small(pack) => {
-                let first = if rev { ranks.end.wrapping_sub(1) } else { ranks.start };
+                let first = if rev {
+                    ranks.end.wrapping_sub(1)
+                } else {
+                    ranks.start
+                };
                 let mut at = pack.seek(first.wrapping_mul(2));
                 for _ in ranks {
                     let Some((here, score)) = at.and_then(|at| Some((at, pack.next(at)?))) else {
@@ -360,7 +359,9 @@ impl SortedSet {
         };
         let settings = terms.settings;
         let fits = set.len() <= settings.zset_listpack_entries
-            && set.iter().all(|(member, _)| member.len() <= settings.zset_listpack_value);
+            && set
+                .iter()
+                .all(|(member, _)| member.len() <= settings.zset_listpack_value);
         if !fits {
             return;
         }

@@ -116,7 +116,7 @@ impl<L: RawLock> EventLoop<'_, L> {
     fn run_requests(&mut self, connection: &mut Connection, data: &[u8]) -> usize {
         let mut out = std::mem::take(&mut self.out);
         let mut batch = std::mem::take(&mut self.batch);
-        let mut at = 0;
+        let (mut at, mut ran_in_all) = (0, 0);
         self.host.client = Some(connection.client.clone());
         self.executor.begin(&mut self.host);
         loop {
@@ -149,6 +149,7 @@ impl<L: RawLock> EventLoop<'_, L> {
                 }
                 Ok(used) => {
                     let (ran, turn) = self.run_batch(connection, &data[at..], &batch, &mut out);
+                    ran_in_all += ran as u64;
                     if ran == batch.len() {
                         at += used;
                     } else {
@@ -248,7 +249,6 @@ impl<L: RawLock> EventLoop<'_, L> {
         ticks: u64,
         out: &mut Output,
     ) {
-        connection.client.commands.fetch_add(1, Ordering::Relaxed);
         if ticks >= self.slow_ticks
             && let Some(entry) = entry
         {

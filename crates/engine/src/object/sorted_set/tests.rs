@@ -45,7 +45,9 @@ fn sorted(model: &BTreeMap<Vec<u8>, f64>) -> Vec<(Vec<u8>, f64)> {
 
 fn members(set: &SortedSet, ranks: Range<usize>, rev: bool) -> Vec<(Vec<u8>, f64)> {
     let mut all = Vec::new();
-    set.each(ranks, rev, |member, score| all.push((member.to_vec(), score)));
+    set.each(ranks, rev, |member, score| {
+        all.push((member.to_vec(), score))
+    });
     all
 }
 
