@@ -290,6 +290,9 @@ fn read_hash(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<Hash, 
     let mut hash = Hash::default();
     let mut add = |field: &[u8], value: &[u8], deadline: Option<u64>| {
         let (settings, seed) = (build.settings, build.seed);
+        if deadline.is_some_and(|at| at > Hash::DEADLINE_MAX) {
+            return Err(Damaged);
+        }
         match transfer::add_field(&mut hash, (field, value, deadline), settings, seed) {
             true => Ok(()),
             false => Err(Damaged),

@@ -165,20 +165,14 @@ fn write_producers(out: &mut Vec<u8>, stream: &Stream) {
         out.extend([0, 0, 0]);
         return;
     };
-    let mut producers: Vec<(&[u8], Vec<(&[u8], StreamId)>)> = Vec::new();
-    for (producer, message, id) in memory.iter() {
-        match producers.last_mut() {
-            Some((last, messages)) if *last == producer => messages.push((message, id)),
-            _ => producers.push((producer, vec![(message, id)])),
-        }
-    }
-    write_number(out, producers.len() as u64);
-    for (producer, messages) in producers {
-        write_plain(out, producer);
-        write_number(out, messages.len() as u64);
-        for (message, id) in messages {
+    let messages: Vec<(&[u8], &[u8], StreamId)> = memory.iter().collect();
+    write_number(out, memory.producers() as u64);
+    for of_one in messages.chunk_by(|(one, ..), (other, ..)| one == other) {
+        write_plain(out, of_one[0].0);
+        write_number(out, of_one.len() as u64);
+        for (_, message, id) in of_one {
             write_plain(out, message);
-            write_id(out, id);
+            write_id(out, *id);
         }
     }
     write_number(out, memory.added);
