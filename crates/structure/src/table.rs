@@ -41,19 +41,23 @@ const STASH_MAX: usize = 32;
 /// Directory bits at most: a bound for keys whose hashes collide however deep the table looks.
 const DEPTH_MAX: u32 = 30;
 
-/// A hash table from keys to values `T` or strings, with deadlines.
+/// A hash table from keys to values `T` or strings, with deadlines. What every lookup needs comes
+/// first, on one cache line.
+#[repr(C, align(64))]
 pub struct Table<T> {
     directory: Vec<Entry>,
-    segments: Vec<Segment<T>>,
-    seed: Seed,
     /// Bits of the hash in `directory`'s index.
     depth: u32,
     /// High bits of the hash that are the same for every key here (they chose the stripe).
     skip: u32,
     buckets_per_segment: u32,
-    len: usize,
     /// Buckets of an older epoch must be shown to the snapshot before they change.
     epoch: u32,
+    /// Changes with every change of what locations may point to.
+    version: u64,
+    len: usize,
+    segments: Vec<Segment<T>>,
+    seed: Seed,
 }
 
 /// A directory entry: what a lookup needs of a segment, without touching the segment.
@@ -74,12 +78,18 @@ unsafe impl<T: Sync> Sync for Table<T> {}
 struct Spot {
     segment: u32,
     home: u32,
+    home_bucket: NonNull<segment::Bucket>,
     place: Place,
+    /// The record itself.
+    address: NonNull<u8>,
 }
 
-/// Where a key stands. Valid until the table changes.
+/// Where a key stands, as of one version of its table.
 #[derive(Clone, Copy)]
-pub struct Location(Spot);
+pub struct Location {
+    address: NonNull<u8>,
+    version: u64,
+}
 
 impl<T> Table<T> {
     /// An empty table for keys whose hashes share their first `skip` bits. `buckets_per_segment`
@@ -89,13 +99,14 @@ impl<T> Table<T> {
         assert!(skip <= 16 && (4..=4096).contains(&buckets_per_segment));
         Self {
             directory: Vec::new(),
-            segments: Vec::new(),
-            seed,
             depth: 0,
             skip,
             buckets_per_segment,
-            len: 0,
             epoch: 0,
+            version: 0,
+            len: 0,
+            segments: Vec::new(),
+            seed,
         }
     }
 
@@ -169,23 +180,29 @@ impl<T> Table<T> {
         let entry = self.entry(hash)?;
         let home = self.home(hash, entry.depth);
         // SAFETY: `home` is below the number of buckets of the segment, which is alive.
-        let bucket = unsafe { entry.buckets.add(home as usize).as_ref() };
+        let home_bucket = unsafe { entry.buckets.add(home as usize) };
+        // SAFETY: as above; the table is borrowed, so nobody changes the bucket.
+        let bucket = unsafe { home_bucket.as_ref() };
         if let Some(slot) = bucket.find::<T>(hash, key) {
-            let place = Place::Bucket(home, slot);
             return Some(Spot {
                 segment: entry.segment,
                 home,
-                place,
+                home_bucket,
+                place: Place::Bucket(home, slot),
+                address: bucket.pointer(slot),
             });
         }
         if bucket.all_at_home() {
             return None;
         }
-        let place = self.segments[entry.segment as usize].find_away(home, hash, key)?;
+        let segment = &self.segments[entry.segment as usize];
+        let place = segment.find_away(home, hash, key)?;
         Some(Spot {
             segment: entry.segment,
             home,
+            home_bucket,
             place,
+            address: segment.record(place).raw(),
         })
     }
 
@@ -193,20 +210,29 @@ impl<T> Table<T> {
     #[inline]
     pub fn find(&self, hash: u64, key: &[u8]) -> Option<RecordRef<'_, T>> {
         let spot = self.spot(hash, key)?;
-        Some(self.segments[spot.segment as usize].record(spot.place))
+        // SAFETY: the address is that of a live record of this table, which stays borrowed.
+        Some(unsafe { Record::view_raw(spot.address) })
+    }
+
+    /// Brings the home bucket of a record that is about to change to the table's epoch.
+    #[inline]
+    fn touch_bucket(&mut self, mut home_bucket: NonNull<segment::Bucket>) {
+        self.version += 1;
+        // SAFETY: the bucket belongs to a segment of this table, which is borrowed mutably.
+        unsafe { home_bucket.as_mut() }.touch(self.epoch);
     }
 
     /// The record of `key`, to be changed.
     #[inline]
     pub fn find_mut(&mut self, hash: u64, key: &[u8]) -> Option<RecordMut<'_, T>> {
         let spot = self.spot(hash, key)?;
-        let epoch = self.epoch;
+        self.touch_bucket(spot.home_bucket);
         let segment = &mut self.segments[spot.segment as usize];
-        segment.touch(spot.home, epoch);
-        // SAFETY: `spot` was just found in this segment.
-        let record = unsafe { segment.take(spot.place) };
+        // SAFETY: the address is that of a live record; it goes back when the result is dropped.
+        let record = unsafe { Record::from_raw(spot.address) };
         Some(RecordMut {
             record: std::mem::ManuallyDrop::new(record),
+            address: spot.address,
             segment,
             place: spot.place,
         })
@@ -241,9 +267,9 @@ impl<T> Table<T> {
             if segment.stash_len() >= STASH_MAX && segment.both_full(home) && self.split(hash) {
                 continue;
             }
-            let segment = &mut self.segments[entry.segment as usize];
-            segment.touch(home, self.epoch);
-            segment.insert(home, hash, record);
+            // SAFETY: `home` is below the number of buckets of the segment, which is alive.
+            self.touch_bucket(unsafe { entry.buckets.add(home as usize) });
+            self.segments[entry.segment as usize].insert(home, hash, record);
             self.len += 1;
             return;
         }
@@ -256,8 +282,8 @@ impl<T> Table<T> {
     }
 
     fn remove_at(&mut self, hash: u64, spot: Spot) -> Record<T> {
+        self.touch_bucket(spot.home_bucket);
         let segment = &mut self.segments[spot.segment as usize];
-        segment.touch(spot.home, self.epoch);
         // SAFETY: the caller just found the spot.
         let record = unsafe { segment.take(spot.place) };
         segment.forget(spot.home, spot.place);
@@ -351,9 +377,9 @@ impl<T> Table<T> {
     /// Merges the sparse segment of `hash` with its sparse buddy; frees all where none is left.
     fn shrink(&mut self, hash: u64) {
         if self.len == 0 {
-            let epoch = self.epoch;
+            let (epoch, version) = (self.epoch, self.version);
             *self = Self::new(self.seed, self.skip, self.buckets_per_segment);
-            self.epoch = epoch;
+            (self.epoch, self.version) = (epoch, version);
             return;
         }
         let entry = *self
@@ -521,22 +547,33 @@ impl<T> Table<T> {
     /// Where `key` stands, for the calls below. It holds until the table changes.
     #[inline]
     pub fn locate(&self, hash: u64, key: &[u8]) -> Option<Location> {
-        self.spot(hash, key).map(Location)
+        let address = self.spot(hash, key)?.address;
+        let version = self.version;
+        Some(Location { address, version })
     }
 
     /// The record at a location.
     ///
     /// # Panics
-    /// Where the table has changed and the location is none any more.
+    /// Where the table has changed since.
     #[inline]
     pub fn view(&self, at: Location) -> RecordRef<'_, T> {
-        self.segments[at.0.segment as usize].record(at.0.place)
+        assert_eq!(at.version, self.version, "the table has changed");
+        // SAFETY: nothing has changed since `locate` found this live record.
+        unsafe { Record::view_raw(at.address) }
     }
 
     /// Changes the access bits of the record at a location: `update` gives the new from the old.
+    ///
+    /// # Panics
+    /// Where the table has changed since.
     #[inline]
     pub fn touch(&mut self, at: Location, update: impl FnOnce(u32) -> u32) {
-        self.segments[at.0.segment as usize].update_access(at.0.place, update);
+        assert_eq!(at.version, self.version, "the table has changed");
+        // SAFETY: nothing has changed since `locate` found this live record, which we hold
+        // mutably through the table; setting the access bits never moves it.
+        let record = unsafe { Record::<T>::from_raw(at.address) };
+        std::mem::ManuallyDrop::new(record).update_access(update);
     }
 
     /// Removes up to `budget` records and drops them. True when none is left.
@@ -548,6 +585,7 @@ impl<T> Table<T> {
     /// the table may only be freed further.
     pub fn free_with(&mut self, budget: usize, mut each: impl FnMut(Record<T>)) -> bool {
         let mut left = budget;
+        self.version += 1;
         while let Some(segment) = self.segments.last_mut() {
             let freed = segment.free_some(left, &mut each);
             self.len -= freed;
@@ -595,6 +633,8 @@ impl<T> Drop for Table<T> {
 /// A record that may be changed in place. It goes back into its slot when this is dropped.
 pub struct RecordMut<'t, T> {
     record: std::mem::ManuallyDrop<Record<T>>,
+    /// Where the record was when it was taken.
+    address: NonNull<u8>,
     segment: &'t mut Segment<T>,
     place: Place,
 }
@@ -615,10 +655,12 @@ impl<T> std::ops::DerefMut for RecordMut<'_, T> {
 impl<T> Drop for RecordMut<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the record is not used after this; the slot at `place` is the one it came from.
-        unsafe {
-            let record = std::mem::ManuallyDrop::take(&mut self.record);
-            self.segment.put_back(self.place, record);
+        // SAFETY: the record is not used after this.
+        let address = unsafe { std::mem::ManuallyDrop::take(&mut self.record) }.into_raw();
+        if address != self.address {
+            // SAFETY: the slot at `place` is the one that the record came from; its old address
+            // was freed when the record moved.
+            unsafe { self.segment.put_back(self.place, Record::from_raw(address)) }
         }
     }
 }

@@ -232,9 +232,10 @@ impl Hash {
         match &mut self.form {
             Form::Small(pack) => {
                 let found = pack.find(field, 1);
-                found
-                    .inspect(|at| drop(pack.remove_range(*at, 2)))
-                    .is_some()
+                if let Some(at) = found {
+                    pack.remove_range(at, 2);
+                }
+                found.is_some()
             }
             Form::Timed(timed) => {
                 let Some(at) = timed.pack.find(field, 2) else {

@@ -170,6 +170,11 @@ impl<L: RawLock> EventLoop<'_, L> {
         }
         self.executor
             .end(&self.settings, &mut self.host, self.now_ms);
+        let commands = &connection.client.commands;
+        commands.store(
+            commands.load(Ordering::Relaxed) + ran_in_all,
+            Ordering::Relaxed,
+        );
         batch.clear();
         batch.shrink();
         self.batch = batch;

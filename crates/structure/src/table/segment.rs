@@ -82,7 +82,7 @@ impl Bucket {
     }
 
     #[inline]
-    fn pointer(&self, slot: u32) -> NonNull<u8> {
+    pub(super) fn pointer(&self, slot: u32) -> NonNull<u8> {
         let mut bytes = [0; 8];
         bytes[..6].copy_from_slice(&self.pointers[slot as usize]);
         #[allow(clippy::cast_possible_truncation)] // Tidemill's targets have 64-bit pointers.
@@ -136,6 +136,16 @@ impl Bucket {
         unsafe { Record::view_raw(self.pointer(slot)) }
     }
 
+    /// Says that a record of this home is about to change: a bucket that a snapshot has still to
+    /// see is brought to its epoch. Nothing reads epochs yet; the place to hand over old records is
+    /// here.
+    #[inline]
+    pub(super) fn touch(&mut self, epoch: u32) {
+        if self.epoch != epoch {
+            self.epoch = epoch;
+        }
+    }
+
     /// Whether every record of this home stands in this bucket.
     #[inline]
     pub(super) fn all_at_home(&self) -> bool {
@@ -177,18 +187,39 @@ pub(super) enum Place {
 
 /// A run of buckets that share the first bits of the hash.
 pub(super) struct Segment<T> {
-    buckets: Box<[Bucket]>,
+    /// A boxed slice, kept as a pointer because the directory has copies of it.
+    buckets: NonNull<Bucket>,
+    bucket_count: u32,
     stash: Vec<Stashed<T>>,
     live: u32,
     depth: u32,
 }
 
+// SAFETY: a segment owns its buckets and the records in them.
+unsafe impl<T: Send> Send for Segment<T> {}
+// SAFETY: through a shared segment only reads are possible.
+unsafe impl<T: Sync> Sync for Segment<T> {}
+
 impl<T> Segment<T> {
+    #[inline]
+    fn slice(&self) -> &[Bucket] {
+        // SAFETY: the pointer and the count are those of a boxed slice that this segment owns.
+        unsafe { std::slice::from_raw_parts(self.buckets.as_ptr(), self.bucket_count as usize) }
+    }
+
+    #[inline]
+    fn slice_mut(&mut self) -> &mut [Bucket] {
+        // SAFETY: as above; the segment is borrowed mutably, and so is its table.
+        unsafe { std::slice::from_raw_parts_mut(self.buckets.as_ptr(), self.bucket_count as usize) }
+    }
+
     pub(super) fn new(buckets: u32, depth: u32, epoch: u32) -> Self {
         let empty = Bucket { epoch, ..EMPTY };
-        let buckets = vec![empty; buckets as usize].into_boxed_slice();
+        let boxed = vec![empty; buckets as usize].into_boxed_slice();
+        let first = NonNull::from(Box::leak(boxed)).cast();
         Self {
-            buckets,
+            buckets: first,
+            bucket_count: buckets,
             stash: Vec::new(),
             live: 0,
             depth,
@@ -197,7 +228,7 @@ impl<T> Segment<T> {
 
     /// The first bucket. The address stays while the segment lives, wherever the segment moves.
     pub(super) fn buckets(&self) -> NonNull<Bucket> {
-        NonNull::from(&*self.buckets).cast()
+        self.buckets
     }
 
     pub(super) fn depth(&self) -> u32 {
@@ -213,12 +244,12 @@ impl<T> Segment<T> {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        size_of_val(&*self.buckets) + self.stash.capacity() * size_of::<Stashed<T>>()
+        size_of_val(self.slice()) + self.stash.capacity() * size_of::<Stashed<T>>()
     }
 
     /// Whether the records of two such segments fit well into one.
     pub(super) fn is_sparse(&self) -> bool {
-        (self.live as usize) < self.buckets.len() * SLOTS as usize / 5
+        (self.live as usize) < self.slice().len() * SLOTS as usize / 5
     }
 
     pub(super) fn stash_len(&self) -> usize {
@@ -226,7 +257,7 @@ impl<T> Segment<T> {
     }
 
     fn next(&self, home: u32) -> u32 {
-        if home as usize + 1 == self.buckets.len() {
+        if home as usize + 1 == self.slice().len() {
             0
         } else {
             home + 1
@@ -236,36 +267,25 @@ impl<T> Segment<T> {
     /// Whether a record of this home would have to go to the stash.
     pub(super) fn both_full(&self, home: u32) -> bool {
         let next = self.next(home);
-        self.buckets[home as usize].free_slot().is_none()
-            && self.buckets[next as usize].free_slot().is_none()
+        self.slice()[home as usize].free_slot().is_none()
+            && self.slice()[next as usize].free_slot().is_none()
     }
 
     /// The oldest epoch of any bucket.
     pub(super) fn epoch_min(&self) -> u32 {
-        self.buckets
+        self.slice()
             .iter()
             .map(|bucket| bucket.epoch)
             .min()
             .unwrap_or(0)
     }
 
-    /// Says that a record of `home` is about to change: a bucket that a snapshot has still to see
-    /// is brought to its epoch. Nothing reads epochs yet; the place to hand over old records is
-    /// here.
-    #[inline]
-    pub(super) fn touch(&mut self, home: u32, epoch: u32) {
-        let bucket = &mut self.buckets[home as usize];
-        if bucket.epoch != epoch {
-            bucket.epoch = epoch;
-        }
-    }
-
     /// The place of `key` outside its home bucket.
     pub(super) fn find_away(&self, home: u32, hash: u64, key: &[u8]) -> Option<Place> {
-        let bucket = &self.buckets[home as usize];
+        let bucket = &self.slice()[home as usize];
         if bucket.displaced > 0 {
             let next = self.next(home);
-            if let Some(slot) = self.buckets[next as usize].find::<T>(hash, key) {
+            if let Some(slot) = self.slice()[next as usize].find::<T>(hash, key) {
                 return Some(Place::Bucket(next, slot));
             }
         }
@@ -280,26 +300,8 @@ impl<T> Segment<T> {
     #[inline]
     pub(super) fn record(&self, place: Place) -> RecordRef<'_, T> {
         match place {
-            Place::Bucket(bucket, slot) => self.buckets[bucket as usize].record(slot),
+            Place::Bucket(bucket, slot) => self.slice()[bucket as usize].record(slot),
             Place::Stash(index) => self.stash[index as usize].record.view(),
-        }
-    }
-
-    /// Changes the access bits of the record at `place`.
-    #[inline]
-    pub(super) fn update_access(&mut self, place: Place, update: impl FnOnce(u32) -> u32) {
-        match place {
-            Place::Bucket(bucket, slot) => {
-                let bucket = &self.buckets[bucket as usize];
-                assert!(bucket.used >> slot & 1 != 0, "slot {slot} is empty");
-                // SAFETY: a used slot holds a live record, which we hold mutably through the
-                // segment; setting the access bits never moves it, and nothing is dropped.
-                let mut record = std::mem::ManuallyDrop::new(unsafe {
-                    Record::<T>::from_raw(bucket.pointer(slot))
-                });
-                record.update_access(update);
-            }
-            Place::Stash(index) => self.stash[index as usize].record.update_access(update),
         }
     }
 
@@ -313,7 +315,7 @@ impl<T> Segment<T> {
             Place::Bucket(bucket, slot) => {
                 // SAFETY: a used slot's address came from `into_raw`; by the contract it is not
                 // taken twice.
-                unsafe { Record::from_raw(self.buckets[bucket as usize].pointer(slot)) }
+                unsafe { Record::from_raw(self.slice()[bucket as usize].pointer(slot)) }
             }
             // SAFETY: by the contract the entry is not dropped before `put_back` or `forget`.
             Place::Stash(index) => unsafe { std::ptr::read(&self.stash[index as usize].record) },
@@ -328,7 +330,7 @@ impl<T> Segment<T> {
     pub(super) unsafe fn put_back(&mut self, place: Place, record: Record<T>) {
         match place {
             Place::Bucket(bucket, slot) => {
-                self.buckets[bucket as usize].set_pointer(slot, record.into_raw());
+                self.slice_mut()[bucket as usize].set_pointer(slot, record.into_raw());
             }
             Place::Stash(index) => {
                 // SAFETY: the old record was taken, so it must be overwritten without a drop.
@@ -341,14 +343,14 @@ impl<T> Segment<T> {
     pub(super) fn insert(&mut self, home: u32, hash: u64, record: Record<T>) {
         let next = self.next(home);
         self.live += 1;
-        if let Some(slot) = self.buckets[home as usize].free_slot() {
-            self.buckets[home as usize].put(slot, hash, record.into_raw());
-        } else if let Some(slot) = self.buckets[next as usize].free_slot() {
-            self.buckets[next as usize].put(slot, hash, record.into_raw());
-            self.buckets[home as usize].displaced += 1;
+        if let Some(slot) = self.slice()[home as usize].free_slot() {
+            self.slice_mut()[home as usize].put(slot, hash, record.into_raw());
+        } else if let Some(slot) = self.slice()[next as usize].free_slot() {
+            self.slice_mut()[next as usize].put(slot, hash, record.into_raw());
+            self.slice_mut()[home as usize].displaced += 1;
         } else {
             self.stash.push(Stashed { home, hash, record });
-            let bucket = &mut self.buckets[home as usize];
+            let bucket = &mut self.slice_mut()[home as usize];
             bucket.stashed = bucket.stashed.saturating_add(1);
         }
     }
@@ -365,9 +367,9 @@ impl<T> Segment<T> {
                 self.unstash(home);
             }
             Place::Bucket(bucket, slot) => {
-                self.buckets[bucket as usize].used &= !(1 << slot);
+                self.slice_mut()[bucket as usize].used &= !(1 << slot);
                 if bucket != home {
-                    self.buckets[home as usize].displaced -= 1;
+                    self.slice_mut()[home as usize].displaced -= 1;
                 }
                 self.refill(bucket);
             }
@@ -377,12 +379,12 @@ impl<T> Segment<T> {
     /// Recounts the stashed records of a home.
     fn unstash(&mut self, home: u32) {
         let count = self.stash.iter().filter(|s| s.home == home).count();
-        self.buckets[home as usize].stashed = u8::try_from(count).unwrap_or(u8::MAX);
+        self.slice_mut()[home as usize].stashed = u8::try_from(count).unwrap_or(u8::MAX);
     }
 
     /// Moves a stashed record of this home into the slot that came free.
     fn refill(&mut self, bucket: u32) {
-        if self.buckets[bucket as usize].stashed == 0 {
+        if self.slice_mut()[bucket as usize].stashed == 0 {
             return;
         }
         let Some(index) = self.stash.iter().position(|s| s.home == bucket) else {
@@ -401,7 +403,7 @@ impl<T> Segment<T> {
         hash: impl Fn(&[u8]) -> u32,
         mut each: impl FnMut(RecordRef<'s, T>),
     ) {
-        let bucket = &self.buckets[home as usize];
+        let bucket = &self.slice()[home as usize];
         for slot in bucket.slots() {
             let record = bucket.record(slot);
             if hash(record.key()) == home {
@@ -409,7 +411,7 @@ impl<T> Segment<T> {
             }
         }
         if bucket.displaced > 0 {
-            let next = &self.buckets[self.next(home) as usize];
+            let next = &self.slice()[self.next(home) as usize];
             for slot in next.slots() {
                 let record = next.record(slot);
                 if hash(record.key()) == home {
@@ -426,23 +428,23 @@ impl<T> Segment<T> {
 
     /// How many slots a uniform draw chooses from.
     pub(super) fn slots(&self) -> usize {
-        self.buckets.len() * SLOTS as usize + super::STASH_MAX.max(self.stash.len())
+        self.slice().len() * SLOTS as usize + super::STASH_MAX.max(self.stash.len())
     }
 
     /// The record in slot `index`, counted over buckets and stash.
     pub(super) fn slot_at(&self, index: usize) -> Option<RecordRef<'_, T>> {
-        let in_buckets = self.buckets.len() * SLOTS as usize;
+        let in_buckets = self.slice().len() * SLOTS as usize;
         if index >= in_buckets {
             return Some(self.stash.get(index - in_buckets)?.record.view());
         }
-        let bucket = &self.buckets[index / SLOTS as usize];
+        let bucket = &self.slice()[index / SLOTS as usize];
         let slot = u32::try_from(index % SLOTS as usize).ok()?;
         (bucket.used >> slot & 1 != 0).then(|| bucket.record(slot))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = RecordRef<'_, T>> {
         let in_buckets = self
-            .buckets
+            .slice()
             .iter()
             .flat_map(|bucket| bucket.slots().map(move |slot| bucket.record(slot)));
         in_buckets.chain(self.stash.iter().map(|stashed| stashed.record.view()))
@@ -451,7 +453,7 @@ impl<T> Segment<T> {
     /// Takes all records out.
     pub(super) fn drain(&mut self) -> Vec<Record<T>> {
         let mut records = Vec::with_capacity(self.live as usize);
-        for bucket in &mut self.buckets {
+        for bucket in self.slice_mut() {
             for slot in bucket.slots() {
                 // SAFETY: the slot is used, and marked unused below before anyone can look.
                 records.push(unsafe { Record::from_raw(bucket.pointer(slot)) });
@@ -473,7 +475,7 @@ impl<T> Segment<T> {
             each(stashed.record);
             freed += 1;
         }
-        for bucket in &mut self.buckets {
+        for bucket in self.slice_mut() {
             for slot in bucket.slots() {
                 if freed == budget {
                     self.live -= u32::try_from(freed).unwrap_or(self.live);
@@ -491,9 +493,9 @@ impl<T> Segment<T> {
 
     /// Walks all records; `home_of` says where each belongs.
     pub(super) fn check_invariants(&self, home_of: impl Fn(&[u8]) -> u32) {
-        let mut away = vec![(0u32, 0u32); self.buckets.len()];
+        let mut away = vec![(0u32, 0u32); self.slice().len()];
         let mut live = self.stash.len();
-        for (number, bucket) in self.buckets.iter().enumerate() {
+        for (number, bucket) in self.slice().iter().enumerate() {
             for slot in bucket.slots() {
                 live += 1;
                 let home = home_of(bucket.record::<T>(slot).key()) as usize;
@@ -507,7 +509,7 @@ impl<T> Segment<T> {
             assert_eq!(home_of(stashed.record.key()), stashed.home);
             away[stashed.home as usize].1 += 1;
         }
-        for (bucket, (displaced, stashed)) in self.buckets.iter().zip(away) {
+        for (bucket, (displaced, stashed)) in self.slice().iter().zip(away) {
             assert_eq!(u32::from(bucket.displaced), displaced);
             assert_eq!(u32::from(bucket.stashed), stashed.min(255));
         }
@@ -518,5 +520,8 @@ impl<T> Segment<T> {
 impl<T> Drop for Segment<T> {
     fn drop(&mut self) {
         self.free_some(usize::MAX, &mut drop);
+        let slice = NonNull::slice_from_raw_parts(self.buckets, self.bucket_count as usize);
+        // SAFETY: `new` leaked this box; the directory's copies of the pointer are not used again.
+        drop(unsafe { Box::from_raw(slice.as_ptr()) });
     }
 }
