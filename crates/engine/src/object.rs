@@ -5,15 +5,11 @@ pub mod set;
 pub mod sorted_set;
 pub mod transfer;
 
-<<<<<<< HEAD
+use resp::Writer;
 use structure::hash::Seed;
 use structure::list::List;
-use structure::record::{Value, ValueRef};
-=======
-use resp::Writer;
-use structure::list::List;
 use structure::listpack::Entry;
->>>>>>> 6f63dee (engine: add the list and set families)
+use structure::record::{Value, ValueRef};
 use structure::stream::Stream;
 
 use crate::settings::Settings;
@@ -188,6 +184,11 @@ impl Object {
             Self::Hash(hash) => hash.len(),
             Self::Stream(stream) => usize::try_from(stream.len()).unwrap_or(usize::MAX),
         }
+    }
+
+    /// Whether it is a hash of which a field has a deadline.
+    pub fn has_field_deadlines(&self) -> bool {
+        matches!(self, Self::Hash(hash) if hash.due_hint().is_some())
     }
 
     /// Whether it has no element. An empty stream is a value; anything else empty is removed.
