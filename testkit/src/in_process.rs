@@ -23,6 +23,7 @@ use engine::executor::Executor;
 use engine::host::{ClientId, Host};
 use engine::keyspace::Keyspace;
 use engine::pubsub::{ChannelKind, Push};
+
 use engine::session::Session;
 use engine::settings::Settings;
 use engine::stats::ThreadStats;
@@ -231,6 +232,13 @@ impl InProcess {
         for stripe in 0..STRIPES {
             while executor.expire(stripe, EXPIRE_BUDGET, settings, host, now_ms) {}
         }
+        let retried = |open: &&mut Connection| {
+            let waiter = open.session.waiting.as_ref();
+            waiter.is_some_and(|w| w.due_ms().is_some_and(|at| at <= now_ms))
+        };
+        for open in self.connections.iter_mut().flatten().filter(retried) {
+            executor.retry_wait(&open.session, settings, host, now_ms);
+        }
         drop(executor);
         self.distribute();
         let mut freed = Vec::new();
@@ -252,7 +260,7 @@ impl InProcess {
 
     /// When the next waiting client gives up.
     fn next_deadline(&self) -> Option<u64> {
-        let waiting = |open: &Connection| open.session.waiting.as_ref()?.deadline_ms;
+        let waiting = |open: &Connection| open.session.waiting.as_ref()?.due_ms();
         self.connections.iter().flatten().filter_map(waiting).min()
     }
 
@@ -350,9 +358,9 @@ fn directive(settings: &mut Settings, name: &str, value: Option<&str>) -> Result
     }
     match name {
         "notify-keyspace-events" => {
-            let old = engine::notify::format(settings.notify);
+            let old = event_letters(settings.notify);
             if let Some(value) = value {
-                settings.notify = engine::notify::parse(value).ok_or("a letter that is none")?;
+                settings.notify = event_classes(value).ok_or("a letter that is none")?;
             }
             Ok(old)
         }
@@ -362,7 +370,7 @@ fn directive(settings: &mut Settings, name: &str, value: Option<&str>) -> Result
             Ok(old.to_owned())
         }
         "list-max-listpack-size" | "list-max-ziplist-size" => {
-            // The engine keeps what the number means, not the number; every script begins with this.
+            // The engine keeps what the number means, not the number; scripts begin with -2.
             let mut limit = -2;
             let old = swap(&mut limit, value)?;
             settings.list_limit = Limit::new(limit);
@@ -392,6 +400,28 @@ fn directive(settings: &mut Settings, name: &str, value: Option<&str>) -> Result
         "stream-idmp-maxsize" => swap(&mut settings.stream_idmp_maxsize, value),
         _ => Err("only a server has it".to_owned()),
     }
+}
+
+/// The letters of event classes, in the order of their bits.
+const EVENT_LETTERS: &str = "KEg$lshzxetmndoc";
+/// What the letter `A` stands for.
+const EVENTS_ALL: &str = "g$lshzxetd";
+
+fn event_classes(letters: &str) -> Option<u32> {
+    letters
+        .replace('A', EVENTS_ALL)
+        .chars()
+        .try_fold(0, |bits, letter| {
+            EVENT_LETTERS.find(letter).map(|bit| bits | 1 << bit)
+        })
+}
+
+fn event_letters(bits: u32) -> String {
+    let letters = EVENT_LETTERS.chars().enumerate();
+    letters
+        .filter(|(bit, _)| bits >> bit & 1 == 1)
+        .map(|(_, letter)| letter)
+        .collect()
 }
 
 impl Target for InProcess {

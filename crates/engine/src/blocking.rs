@@ -12,7 +12,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use resp::{OwnedArgs, Protocol};
 use structure::stripes::StripeSet;
@@ -46,6 +46,8 @@ pub struct Waiter {
     pub stripes: StripeSet,
     /// The keys that it waits for, with their hashes.
     pub keys: Vec<(u64, Box<[u8]>)>,
+    /// When to run it again should nothing wake it; [`u64::MAX`] where only others can.
+    retry_ms: AtomicU64,
     state: AtomicU8,
 }
 
@@ -101,6 +103,7 @@ impl Waiter {
             null_bulk: block.null_bulk,
             stripes,
             keys,
+            retry_ms: AtomicU64::new(u64::MAX),
             state: AtomicU8::new(State::Waiting as u8),
         }
     }
@@ -112,6 +115,20 @@ impl Waiter {
             (false, true) => b"$-1\r\n",
             (false, false) => b"*-1\r\n",
         }
+    }
+
+    /// When it must be looked at should nothing wake it: to give up, or to be run again.
+    pub fn due_ms(&self) -> Option<u64> {
+        let retry_ms = self.retry_ms.load(Ordering::Acquire);
+        let due_ms = retry_ms.min(self.deadline_ms.unwrap_or(u64::MAX));
+        (due_ms < u64::MAX).then_some(due_ms)
+    }
+
+    /// Sets when to run it again should nothing wake it. Only its own client's thread does, so that
+    /// the thread may keep an alarm at [`Waiter::due_ms`].
+    pub fn set_retry(&self, retry_ms: Option<u64>) {
+        let retry_ms = retry_ms.unwrap_or(u64::MAX);
+        self.retry_ms.store(retry_ms, Ordering::Release);
     }
 
     /// Where it stands.

@@ -8,6 +8,7 @@ pub mod hash;
 pub mod list;
 pub mod set;
 pub mod sorted_set;
+pub mod stream;
 pub mod string;
 pub mod transactions;
 
@@ -22,6 +23,7 @@ pub const FAMILIES: &[&[Command]] = &[
     list::COMMANDS,
     set::COMMANDS,
     sorted_set::COMMANDS,
+    stream::COMMANDS,
     string::COMMANDS,
     transactions::COMMANDS,
 ];

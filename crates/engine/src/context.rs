@@ -54,6 +54,8 @@ pub struct Effects {
     pub graveyard: Graveyard,
     /// Set where the command wants to wait.
     pub block: Option<Block>,
+    /// When a command that wants to wait is to be run again, should nothing else wake it.
+    pub retry_ms: Option<u64>,
     /// What to write to the log in place of the command's own words.
     pub rewrite: Option<Vec<OwnedArgs>>,
 }
@@ -108,27 +110,24 @@ impl<'a> Context<'a> {
     #[inline]
     pub fn read(&mut self, key: &[u8]) -> Option<RecordRef<'_, Object>> {
         let (db, hash) = (self.session.db, self.hash(key));
-        if self.remove_if_dead(hash, key) {
+        let index = self.shared.stripe(hash);
+        let table = self.keyspace.get(index).db(db);
+        let Some((is_timed, at)) =
+            table.and_then(|db| Some((db.timed() > 0, db.table.locate(hash, key)?)))
+        else {
+            self.miss(hash, key);
+            return None;
+        };
+        if is_timed && self.remove_if_dead(hash, key) {
             self.miss(hash, key);
             return None;
         }
         let access = self.access();
-        let stripe = self.keyspace.get_mut(self.shared.stripe(hash));
-        // The lookup is done twice on a miss: the borrow checker does not see that the first one
-        // ends where nothing was found.
-        let found = stripe
-            .db(db)
-            .is_some_and(|db| db.table.find(hash, key).is_some());
-        if !found {
-            self.miss(hash, key);
-            return None;
-        }
-        let stripe = self.keyspace.get_mut(self.shared.stripe(hash));
+        let stripe = self.keyspace.get_mut(index);
         stripe.stats.hits += 1;
-        stripe
-            .db_mut(db)?
-            .table
-            .find_touched(hash, key, |old| access.apply(old))
+        let table = &mut stripe.db_mut(db)?.table;
+        table.touch(at, |old| access.apply(old));
+        Some(table.view(at))
     }
 
     #[cold]
@@ -309,8 +308,10 @@ impl<'a> Context<'a> {
             seconds
         };
         let db = self.session.db;
-        if let Some(db) = self.stripe(hash).db_mut(db) {
-            db.table.find_touched(hash, key, |_| fresh);
+        if let Some(db) = self.stripe(hash).db_mut(db)
+            && let Some(at) = db.table.locate(hash, key)
+        {
+            db.table.touch(at, |_| fresh);
         }
         self.notify(Class::NEW, "new", key);
     }
@@ -380,6 +381,14 @@ impl<'a> Context<'a> {
         if !stripe.watchers.is_empty() {
             stripe.watchers.touch(db, key);
         }
+        self.effects.changes += 1;
+    }
+
+    /// Counts one change of a key that watchers do not hear of, such as a delivery to a consumer.
+    #[inline]
+    pub fn changed_unwatched(&mut self, key: &[u8]) {
+        let hash = self.hash(key);
+        self.stripe(hash).stats.changes += 1;
         self.effects.changes += 1;
     }
 
@@ -465,11 +474,17 @@ impl<'a> Context<'a> {
         self.effects.block = Some(block);
     }
 
-    /// Whether somebody reads the log, so that what is hard to say for [`Context::rewrite`] is worth
-    /// the work.
+    /// Where the command waits: has it run again at a time, as what it waits for may come by time
+    /// alone.
+    pub fn retry_at(&mut self, retry_ms: u64) {
+        self.effects.retry_ms = Some(retry_ms);
+    }
+
+    /// Whether anybody reads the log, so that words for [`Context::rewrite`] are worth making.
+    #[inline]
     pub fn is_logged(&self) -> bool {
-        let log_is_read = &self.shared.log_is_read;
-        log_is_read.load(std::sync::atomic::Ordering::Relaxed)
+        let logged = &self.shared.log_is_read;
+        logged.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// What the log gets in place of the command's own words.

@@ -271,6 +271,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             out.truncate(mark);
             self.effects.block = None;
             self.stats.commands[usize::from(entry.id)].failed.add(1);
+            self.effects.retry_ms = None;
             self.write_error(session, &error, out);
         }
         if self.effects.changes > 0 {
@@ -443,6 +444,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             guard.set().clone(),
             keys,
         ));
+        waiter.set_retry(self.effects.retry_ms.take());
         let mut held = guard.held();
         for (hash, key) in &waiter.keys {
             held.get_mut(shared.stripe(*hash))
@@ -479,6 +481,26 @@ impl<'k, L: RawLock> Executor<'k, L> {
         self.unregister(&waiter, &mut guard);
         session.waiting = None;
         true
+    }
+
+    /// Runs a waiting client's command again, as its time to look has come ([`Waiter::due_ms`],
+    /// before its deadline). Where it finds something now, the host delivers the reply.
+    pub fn retry_wait(
+        &mut self,
+        session: &Session,
+        settings: &Settings,
+        host: &mut dyn Host,
+        now_ms: u64,
+    ) {
+        let Some(waiter) = session.waiting.clone() else {
+            return;
+        };
+        self.guard = None;
+        let mut guard = self.keyspace.stripes.acquire(waiter.stripes.clone());
+        self.effects.retry_ms = None;
+        self.serve(&waiter, &mut guard, settings, host, now_ms);
+        waiter.set_retry(self.effects.retry_ms.take());
+        self.serve_ready(&mut guard, settings, host, now_ms);
     }
 
     /// Ends all that a client holds: its wait, its watches, its subscriptions. It is gone.

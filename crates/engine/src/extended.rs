@@ -5,7 +5,7 @@
 //! machine: a sign, a mantissa and a power of two, rounded to the nearest, to even on a tie.
 //!
 //! # Invariants
-//! - A mantissa that is not zero has its top bit set; zero and infinity have exponents of their own,
+//! - A mantissa that is not zero has its top bit set; zero and infinity have their own exponents,
 //!   so that magnitudes compare as (exponent, mantissa).
 //! - Parsing, adding and printing round once, exactly.
 //!

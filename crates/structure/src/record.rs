@@ -484,6 +484,16 @@ impl<T> Record<T> {
         }
     }
 
+    /// Changes the 24 bits of the eviction policy; writes only where they differ.
+    #[inline]
+    pub fn update_access(&mut self, update: impl FnOnce(u32) -> u32) {
+        let old = self.access();
+        let new = update(old);
+        if new != old {
+            self.set_access(new);
+        }
+    }
+
     /// Replaces the value and returns what the old one held outside the record. The deadline, the
     /// access bits and the key stay; the raw mark is cleared.
     pub fn set_value(&mut self, value: Value<'_, T>) -> Displaced<T> {

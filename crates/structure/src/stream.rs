@@ -198,6 +198,14 @@ impl Stream {
         }
     }
 
+    /// A stream that holds nothing but a group that was taken out: to free it in slices.
+    pub fn of_group(group: Box<Group>) -> Stream {
+        Stream {
+            groups: vec![group],
+            ..Stream::default()
+        }
+    }
+
     /// How many entries there are.
     pub fn len(&self) -> u64 {
         self.entries.len()

@@ -77,6 +77,10 @@ struct Spot {
     place: Place,
 }
 
+/// Where a key stands. Valid until the table changes.
+#[derive(Clone, Copy)]
+pub struct Location(Spot);
+
 impl<T> Table<T> {
     /// An empty table for keys whose hashes share their first `skip` bits. `buckets_per_segment`
     /// is best given a different value in each of several tables that grow together, so that they
@@ -514,18 +518,25 @@ impl<T> Table<T> {
         }
     }
 
-    /// The record of `key`; `update` gives its new access bits from the old.
+    /// Where `key` stands, for the calls below. It holds until the table changes.
     #[inline]
-    pub fn find_touched(
-        &mut self,
-        hash: u64,
-        key: &[u8],
-        update: impl FnOnce(u32) -> u32,
-    ) -> Option<RecordRef<'_, T>> {
-        let spot = self.spot(hash, key)?;
-        let segment = &mut self.segments[spot.segment as usize];
-        segment.update_access(spot.place, update);
-        Some(segment.record(spot.place))
+    pub fn locate(&self, hash: u64, key: &[u8]) -> Option<Location> {
+        self.spot(hash, key).map(Location)
+    }
+
+    /// The record at a location.
+    ///
+    /// # Panics
+    /// Where the table has changed and the location is none any more.
+    #[inline]
+    pub fn view(&self, at: Location) -> RecordRef<'_, T> {
+        self.segments[at.0.segment as usize].record(at.0.place)
+    }
+
+    /// Changes the access bits of the record at a location: `update` gives the new from the old.
+    #[inline]
+    pub fn touch(&mut self, at: Location, update: impl FnOnce(u32) -> u32) {
+        self.segments[at.0.segment as usize].update_access(at.0.place, update);
     }
 
     /// Removes up to `budget` records and drops them. True when none is left.

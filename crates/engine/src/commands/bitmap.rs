@@ -55,7 +55,7 @@ fn bit(bytes: &[u8], offset: u64) -> bool {
         .is_some_and(|byte| byte & (0x80 >> (offset % 8)) != 0)
 }
 
-/// Calls `change` with a key's bytes, at least `len` of them; a new key is made, and zeros are added.
+/// Calls `change` with a key's bytes, at least `len` of them: a new key is made, zeros are added.
 /// Returns what `change` did, and whether there are more bytes than before.
 fn with_bytes<T>(
     cx: &mut Context<'_>,

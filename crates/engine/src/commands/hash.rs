@@ -160,11 +160,13 @@ fn hset(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<()
 /// Sets the fields of HSET and HMSET; returns how many are new.
 #[inline]
 fn set_pairs(cx: &mut Context<'_>, args: Args<'_>) -> Result<usize, CommandError> {
-    if args.len() % 2 != 0 {
+    if !args.len().is_multiple_of(2) {
         return Err(cx.arity_error());
     }
     let terms = cx.terms();
-    change(cx, args.at(1), "hset", |hash| Ok(fill(hash, terms, args, 2)))
+    change(cx, args.at(1), "hset", |hash| {
+        Ok(fill(hash, terms, args, 2))
+    })
 }
 
 /// Sets the pairs that begin at word `first`; returns how many fields are new.

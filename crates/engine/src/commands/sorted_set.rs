@@ -156,7 +156,7 @@ impl Options {
         if self.nx && self.xx {
             return Err("ERR XX and NX options at the same time are not compatible".into());
         }
-        if self.gt && self.nx || self.lt && self.nx || self.gt && self.lt {
+        if [self.gt, self.lt, self.nx].iter().filter(|is| **is).count() > 1 {
             return Err(CommandError::text(
                 "ERR GT, LT, and/or NX options at the same time are not compatible",
             ));
@@ -249,7 +249,7 @@ fn add(
     first: usize,
 ) -> Result<(), CommandError> {
     let words = args.len() - first;
-    if words == 0 || words % 2 != 0 {
+    if words == 0 || !words.is_multiple_of(2) {
         return Err(CommandError::Syntax);
     }
     let pairs = words / 2;

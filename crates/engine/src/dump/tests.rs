@@ -18,7 +18,7 @@ fn dumped(value: &OwnedValue) -> Vec<u8> {
     let value = match value {
         OwnedValue::Int(int) => ValueRef::Int(*int),
         OwnedValue::Bytes(bytes) => ValueRef::Bytes(bytes),
-        OwnedValue::Object(object) => ValueRef::Object(object),
+        OwnedValue::Object(object) => ValueRef::Object(&**object),
     };
     dump(value).expect("a small value has a form")
 }

@@ -210,12 +210,7 @@ impl Hash {
     }
 
     /// Sets or clears the deadline of a field; false where it is not there or dead.
-    pub fn set_deadline(
-        &mut self,
-        terms: Terms<'_>,
-        field: &[u8],
-        deadline: Option<u64>,
-    ) -> bool {
+    pub fn set_deadline(&mut self, terms: Terms<'_>, field: &[u8], deadline: Option<u64>) -> bool {
         if self.get(terms, field).is_none() {
             return false;
         }
@@ -236,8 +231,11 @@ impl Hash {
     pub fn remove(&mut self, terms: Terms<'_>, field: &[u8]) -> bool {
         match &mut self.form {
             Form::Small(pack) => {
-                let found = pack.find(field, 1);
-                found.inspect(|at| drop(pack.remove_range(*at, 2))).is_some()
+                let Some(at) = pack.find(field, 1) else {
+                    return false;
+                };
+                pack.remove_range(at, 2);
+                true
             }
             Form::Timed(timed) => {
                 let Some(at) = timed.pack.find(field, 2) else {
@@ -301,12 +299,12 @@ impl Hash {
 
     /// Gives about `count` living fields to `f` and returns the cursor to go on from, 0 at the end.
     /// A small hash comes whole.
-    pub fn scan(
-        &self,
+    pub fn scan<'h>(
+        &'h self,
         cursor: u64,
         count: usize,
         now_ms: u64,
-        mut f: impl FnMut(Entry<'_>, Field<'_>),
+        mut f: impl FnMut(Entry<'h>, Field<'h>),
     ) -> u64 {
         if let Form::Large(table) = &self.form {
             return table.scan(cursor, count, |entry| {
@@ -469,7 +467,9 @@ impl Timed {
 
     fn set(&mut self, now_ms: u64, field: &[u8], value: &[u8], ttl: Ttl) -> bool {
         let found = self.pack.find(field, 2);
-        let old = found.and_then(|at| self.read(at)).map(|(_, old)| old.deadline);
+        let old = found
+            .and_then(|at| self.read(at))
+            .map(|(_, old)| old.deadline);
         let alive = old.filter(|deadline| is_alive(*deadline, now_ms));
         let deadline = ttl.resolve(alive.flatten());
         if let Some(at) = found {

@@ -279,16 +279,15 @@ impl SortedSet {
     }
 
     /// Gives the members of a range of ranks to `f`: in order, or the last first where `rev`.
-    pub fn each<'s>(
-        &'s self,
-        ranks: Range<usize>,
-        rev: bool,
-        mut f: impl FnMut(Entry<'s>, f64),
-    ) {
+    pub fn each<'s>(&'s self, ranks: Range<usize>, rev: bool, mut f: impl FnMut(Entry<'s>, f64)) {
         let ranks = self.clip(ranks);
         match &self.form {
             Form::Small(pack) => {
-                let first = if rev { ranks.end.wrapping_sub(1) } else { ranks.start };
+                let first = if rev {
+                    ranks.end.wrapping_sub(1)
+                } else {
+                    ranks.start
+                };
                 let mut at = pack.seek(first.wrapping_mul(2));
                 for _ in ranks {
                     let Some((here, score)) = at.and_then(|at| Some((at, pack.next(at)?))) else {
@@ -325,7 +324,7 @@ impl SortedSet {
 
     /// Gives about `count` members to `f` and returns the cursor to go on from, 0 at the end. A
     /// small set comes whole.
-    pub fn scan(&self, cursor: u64, count: usize, mut f: impl FnMut(Entry<'_>, f64)) -> u64 {
+    pub fn scan<'s>(&'s self, cursor: u64, count: usize, mut f: impl FnMut(Entry<'s>, f64)) -> u64 {
         match &self.form {
             Form::Small(_) => {
                 self.each(0..self.len(), false, f);
@@ -360,7 +359,9 @@ impl SortedSet {
         };
         let settings = terms.settings;
         let fits = set.len() <= settings.zset_listpack_entries
-            && set.iter().all(|(member, _)| member.len() <= settings.zset_listpack_value);
+            && set
+                .iter()
+                .all(|(member, _)| member.len() <= settings.zset_listpack_value);
         if !fits {
             return;
         }

@@ -25,14 +25,22 @@ pub fn each_scored(sorted: &SortedSet, mut each: impl FnMut(&[u8], f64)) {
 pub fn each_field(hash: &Hash, mut each: impl FnMut(&[u8], &[u8], Option<u64>)) {
     hash.each(0, |field, found| {
         let (mut one, mut other) = ([0; TEXT_MAX], [0; TEXT_MAX]);
-        each(field.bytes(&mut one), found.value.bytes(&mut other), found.deadline);
+        each(
+            field.bytes(&mut one),
+            found.value.bytes(&mut other),
+            found.deadline,
+        );
     });
 }
 
 /// The value of a hash's field that is alive.
 pub fn field_value(hash: &Hash, field: &[u8], seed: &Seed, now_ms: u64) -> Option<Vec<u8>> {
     let settings = &Settings::default();
-    let terms = Terms { seed, settings, now_ms };
+    let terms = Terms {
+        seed,
+        settings,
+        now_ms,
+    };
     hash.get(terms, field).map(|found| found.value.to_vec())
 }
 
@@ -78,13 +86,7 @@ impl Object {
     pub fn duplicate(&self, settings: &Settings, seed: &Seed) -> Object {
         match self {
             Self::List(list) => Self::List(list.clone()),
-            Self::Set(set) => {
-                let mut copy = Set::default();
-                each_member(set, |member| {
-                    add_member(&mut copy, member, settings, seed);
-                });
-                Self::Set(copy)
-            }
+            Self::Set(set) => Self::Set(set.duplicate(seed)),
             Self::SortedSet(sorted) => {
                 let mut copy = SortedSet::default();
                 each_scored(sorted, |member, score| {

@@ -140,7 +140,7 @@ impl<L: RawLock> EventLoop<'_, L> {
     pub(super) fn close(&mut self, mut connection: Box<Connection>) {
         let number = connection.session.id.number;
         if let Some(waiter) = &connection.session.waiting
-            && let Some(deadline) = waiter.deadline_ms
+            && let Some(deadline) = waiter.due_ms()
         {
             self.deadlines.remove(&(deadline, number));
         }
@@ -330,7 +330,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         if !self.executor.cancel_wait(&mut connection.session) {
             return;
         }
-        if let Some(deadline) = waiter.deadline_ms {
+        if let Some(deadline) = waiter.due_ms() {
             self.deadlines
                 .remove(&(deadline, connection.session.id.number));
         }
@@ -345,32 +345,22 @@ impl<L: RawLock> EventLoop<'_, L> {
         self.answer(connection, &reply, out);
     }
 
-    /// Remembers when a client's wait ends.
+    /// Remembers when a client's wait ends, or its command is to be run again.
     pub(super) fn note_deadline(&mut self, connection: &Connection) {
         let number = connection.session.id.number;
-        if let Some(deadline) = connection
-            .session
-            .waiting
-            .as_ref()
-            .and_then(|w| w.deadline_ms)
-        {
+        if let Some(deadline) = connection.session.waiting.as_ref().and_then(|w| w.due_ms()) {
             self.deadlines.insert((deadline, number));
         }
     }
 
     fn forget_deadline(&mut self, connection: &Connection) {
         let number = connection.session.id.number;
-        if let Some(deadline) = connection
-            .session
-            .waiting
-            .as_ref()
-            .and_then(|w| w.deadline_ms)
-        {
+        if let Some(deadline) = connection.session.waiting.as_ref().and_then(|w| w.due_ms()) {
             self.deadlines.remove(&(deadline, number));
         }
     }
 
-    /// Ends waits whose time is up.
+    /// Ends waits whose time is up, and looks again for those that asked for it.
     pub(super) fn end_waits(&mut self) {
         while let Some(&(deadline, number)) = self.deadlines.first() {
             if deadline > self.now_ms {
@@ -380,6 +370,18 @@ impl<L: RawLock> EventLoop<'_, L> {
             let Some(mut connection) = self.connections.remove(&number) else {
                 continue;
             };
+            let waiter = connection.session.waiting.as_ref();
+            if waiter.is_some_and(|w| w.deadline_ms.is_none_or(|at| at > self.now_ms)) {
+                self.executor.retry_wait(
+                    &connection.session,
+                    &self.settings,
+                    &mut self.host,
+                    self.now_ms,
+                );
+                self.note_deadline(&connection);
+                self.connections.insert(number, connection);
+                continue;
+            }
             let mut output = std::mem::take(&mut connection.output);
             self.unblock(&mut connection, false, &mut output);
             connection.output = output;

@@ -43,6 +43,8 @@ pub struct Idempotency {
     producers: BTreeMap<Box<[u8]>, Producer>,
     tracked: u64,
     name_bytes: usize,
+    /// Where the sweep over all producers goes on.
+    swept: Option<Box<[u8]>>,
     /// How many names were ever recorded.
     pub added: u64,
     /// How many repeated messages were turned away.
@@ -129,6 +131,31 @@ impl Idempotency {
             self.producers.remove(producer);
         }
         if work >= budget { stopped } else { None }
+    }
+
+    /// Goes on with forgetting what is older than the duration, where the last call left off;
+    /// looks at `budget` producers or names at most.
+    pub fn sweep(&mut self, now_ms: u64, duration_s: u32, budget: usize) {
+        let from = self.swept.take();
+        self.swept = self.expire(now_ms, duration_s, from.as_deref(), budget);
+    }
+
+    /// Forgets what one producer sent longer ago than the duration.
+    pub fn forget_old(&mut self, producer: &[u8], now_ms: u64, duration_s: u32) {
+        let oldest_ms = now_ms.saturating_sub(u64::from(duration_s) * 1000);
+        let Some(memory) = self.producers.get_mut(producer) else {
+            return;
+        };
+        while let Some(name) = memory.order.front() {
+            if memory.ids.get(name).is_some_and(|id| id.ms > oldest_ms) {
+                return;
+            }
+            memory.ids.remove(name);
+            self.tracked -= 1;
+            self.name_bytes -= name.len();
+            memory.order.pop_front();
+        }
+        self.producers.remove(producer);
     }
 
     /// Forgets every name; the counters stay.

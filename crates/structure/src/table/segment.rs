@@ -265,20 +265,18 @@ impl<T> Segment<T> {
     /// Changes the access bits of the record at `place`.
     #[inline]
     pub(super) fn update_access(&mut self, place: Place, update: impl FnOnce(u32) -> u32) {
-        // SAFETY: the place is used; the record is put back below.
-        let mut record = std::mem::ManuallyDrop::new(unsafe { self.take(place) });
-        let old = record.access();
-        let new = update(old);
-        if new != old {
-            record.set_access(new);
-        }
-        // Setting the access bits never moves a record: the address in the place is still right.
-        if let Place::Stash(index) = place {
-            // SAFETY: the entry's record was taken above; it is overwritten without a drop.
-            unsafe {
-                let back = std::mem::ManuallyDrop::take(&mut record);
-                std::ptr::write(&mut self.stash[index as usize].record, back);
+        match place {
+            Place::Bucket(bucket, slot) => {
+                let bucket = &self.buckets[bucket as usize];
+                assert!(bucket.used >> slot & 1 != 0, "slot {slot} is empty");
+                // SAFETY: a used slot holds a live record, which we hold mutably through the
+                // segment; setting the access bits never moves it, and nothing is dropped.
+                let mut record = std::mem::ManuallyDrop::new(unsafe {
+                    Record::<T>::from_raw(bucket.pointer(slot))
+                });
+                record.update_access(update);
             }
+            Place::Stash(index) => self.stash[index as usize].record.update_access(update),
         }
     }
 

@@ -15,7 +15,6 @@ use resp::{Args, Writer};
 use structure::list::List;
 use structure::record::ValueRef;
 
-use super::copy::replaced;
 use crate::handler::runs_on_all;
 use crate::notify::Class;
 use crate::object::{Kind, Object, transfer};
@@ -260,7 +259,7 @@ fn sorted(
         let weight = if options.alpha {
             Weight::Text(text)
         } else {
-            let number = text.map_or(Some(0.0), |text| crate::number::double(&text));
+            let number = text.map_or(Some(0.0), |text| number(&text));
             Weight::Number(number.ok_or("ERR One or more scores can't be converted into double")?)
         };
         weighted.push((weight, element));
@@ -281,6 +280,12 @@ fn sorted(
         }
     });
     Ok(weighted.into_iter().map(|(_, element)| element).collect())
+}
+
+/// A weight. What is too big for a double is none; infinity by its name is.
+fn number(text: &[u8]) -> Option<f64> {
+    let overflows = |number: f64| number.is_infinite() && text.iter().any(u8::is_ascii_digit);
+    crate::number::double(text).filter(|number| !overflows(*number))
 }
 
 fn answers(cx: &mut Context<'_>, elements: &[Vec<u8>], gets: &[&[u8]]) -> Vec<Option<Vec<u8>>> {
@@ -333,9 +338,7 @@ fn store(cx: &mut Context<'_>, to: &[u8], answers: &[Option<Vec<u8>>]) -> usize 
             cx.settings.list_limit,
         );
     }
-    let old = cx.kind(to);
     cx.put_object(to, Object::List(list));
-    replaced(cx, to, old, Kind::List);
     cx.changed(to, Class::LIST, "sortstore");
     cx.ready(to);
     answers.len()

@@ -59,7 +59,7 @@ fn hrandfield(
         out.array(0);
         return Ok(());
     };
-    let mut give = |out: &mut Writer<'_>, field, found: Field<'_>| {
+    let give = |out: &mut Writer<'_>, field, found: Field<'_>| {
         if with_values && out.is_resp3() {
             out.array(2);
         }
@@ -161,7 +161,10 @@ fn hscan(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
     let next = hash.scan(cursor, options.count, now_ms, |field, found| {
         let mut digits = [0; TEXT_MAX];
         let name = field.bytes(&mut digits);
-        if options.pattern.is_none_or(|pattern| glob::matches(pattern, name)) {
+        if options
+            .pattern
+            .is_none_or(|pattern| glob::matches(pattern, name))
+        {
             given.push((field, found.value));
         }
     });

@@ -100,10 +100,11 @@ impl Condition {
     }
 }
 
+/// Where fields begin among the words, and how many there are.
+type Places = Option<(usize, usize)>;
+
 /// The options of HEXPIRE, in any order: a condition and the fields.
-fn condition_and_fields<'a>(
-    args: Args<'a>,
-) -> Result<(Option<Condition>, Option<(usize, usize)>), CommandError> {
+fn condition_and_fields(args: Args<'_>) -> Result<(Option<Condition>, Places), CommandError> {
     let (mut condition, mut fields) = (None, None);
     let mut at = 3;
     while at < args.len() {

@@ -78,7 +78,7 @@ fn options(
     (flag, command): (&str, &'static str),
 ) -> Result<Options, CommandError> {
     let mut options = Options::default();
-    let mut time = None;
+    let mut timed = false;
     let mut at = 2;
     while at < args.len() {
         if args.is(at, "FIELDS") && options.fields.is_none() {
@@ -93,16 +93,16 @@ fn options(
             options.fields = Some((at + 2, count));
             at = end;
         } else if let Some(unit) = unit_of(args, at) {
-            if time.is_some() || options.flag {
+            if timed || options.flag {
                 return Err(only_one(flag));
             }
-            let text = args.get(at + 1);
-            time = Some((text.ok_or(CommandError::text("ERR missing expire time"))?, unit));
-            let (text, unit) = time.unwrap_or_default();
+            let missing = CommandError::text("ERR missing expire time");
+            let text = args.get(at + 1).ok_or(missing)?;
+            timed = true;
             options.at = Some(deadline(cx, text, unit, command)?);
             at += 2;
         } else if args.is(at, flag) {
-            if time.is_some() || options.flag {
+            if timed || options.flag {
                 return Err(only_one(flag));
             }
             options.flag = true;
@@ -270,7 +270,11 @@ fn hsetex(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
     check_kind(cx, key)?;
     let options = options(cx, args, 2, ("KEEPTTL", "hsetex"))?;
     let (first, count) = options.fields.ok_or_else(no_fields)?;
-    let pairs = || (first..first + 2 * count).step_by(2).map(|at| (args.at(at), args.at(at + 1)));
+    let pairs = || {
+        (first..first + 2 * count)
+            .step_by(2)
+            .map(|at| (args.at(at), args.at(at + 1)))
+    };
     let hash = edit(cx, key)?;
     if let Some(must_exist) = options.must_exist {
         let exists = |field| hash.as_ref().is_some_and(|h| h.get(terms, field).is_some());

@@ -86,7 +86,15 @@ fn hincrbyfloat(
         hash.set(terms, field, text.as_bytes(), Ttl::Keep);
         Ok(text)
     })?;
-    cx.rewrite(&[b"HSETEX", key, b"KEEPTTL", b"FIELDS", b"1", field, text.as_bytes()]);
+    cx.rewrite(&[
+        b"HSETEX",
+        key,
+        b"KEEPTTL",
+        b"FIELDS",
+        b"1",
+        field,
+        text.as_bytes(),
+    ]);
     out.text(&text);
     Ok(())
 }

@@ -102,7 +102,9 @@ fn keys(
             "at least 1 input key is needed for '{name}' command"
         )));
     }
-    let end = usize::try_from(count).ok().and_then(|count| count.checked_add(at + 1));
+    let end = usize::try_from(count)
+        .ok()
+        .and_then(|count| count.checked_add(at + 1));
     match end.filter(|end| *end <= args.len()) {
         Some(end) => Ok(at + 1..end),
         None => Err(CommandError::Syntax),
@@ -187,7 +189,11 @@ fn combine(
 ) -> SortedSet {
     let mut result = SortedSet::default();
     let aggregate = options.aggregate;
-    let mut inputs: Vec<_> = sources.iter().copied().zip(options.weights.iter().copied()).collect();
+    let mut inputs: Vec<_> = sources
+        .iter()
+        .copied()
+        .zip(options.weights.iter().copied())
+        .collect();
     if operation != Operation::Difference {
         inputs.sort_by_key(|(source, _)| source.len());
     }
@@ -223,7 +229,10 @@ fn combine(
         Operation::Difference => first.each(|member, score| {
             let mut digits = [0; TEXT_MAX];
             let member = member.bytes(&mut digits);
-            if !others.iter().any(|(source, _)| source.score(terms, member).is_some()) {
+            if !others
+                .iter()
+                .any(|(source, _)| source.score(terms, member).is_some())
+            {
                 result.insert(terms, member, score);
             }
         }),
@@ -526,7 +535,11 @@ fn zintercard(
         first.each(|member, _| {
             let mut digits = [0; TEXT_MAX];
             let member = member.bytes(&mut digits);
-            if count < limit && others.iter().all(|other| other.score(terms, member).is_some()) {
+            if count < limit
+                && others
+                    .iter()
+                    .all(|other| other.score(terms, member).is_some())
+            {
                 count += 1;
             }
         });

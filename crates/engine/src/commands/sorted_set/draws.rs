@@ -137,7 +137,10 @@ fn zscan(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
     let next = set.scan(cursor, options.count, |member, score| {
         let mut digits = [0; TEXT_MAX];
         let name = member.bytes(&mut digits);
-        if options.pattern.is_none_or(|pattern| glob::matches(pattern, name)) {
+        if options
+            .pattern
+            .is_none_or(|pattern| glob::matches(pattern, name))
+        {
             given.push((member, score));
         }
     });

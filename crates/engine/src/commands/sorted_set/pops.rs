@@ -133,6 +133,7 @@ fn wait(
         on_missing: false,
         keys: keys.collect(),
         replace: Vec::new(),
+        null_bulk: false,
     });
 }
 

@@ -1,7 +1,7 @@
 //! LCS: the longest common subsequence of two strings.
 //!
-//! The textbook table of (one more than) both lengths, walked back from its end. It may take as much
-//! memory as a string may.
+//! The textbook table of (one more than) both lengths, walked back from its end. It may take as
+//! much memory as a string may.
 
 use command::arg::*;
 use command::{Acl, Arity, Flags, Group, KeySpec, Shape};

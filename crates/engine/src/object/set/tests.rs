@@ -84,7 +84,7 @@ fn draws_are_even_and_take_each_member_once() {
         );
         let all = sorted(&set);
         let mut popped = BTreeSet::new();
-        while let Some(member) = set.pop_random(&mut below, Entry::to_vec) {
+        while let Some(member) = set.pop_random(&mut below, |entry| entry.to_vec()) {
             assert!(popped.insert(member));
         }
         assert!(set.is_empty());
