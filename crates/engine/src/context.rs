@@ -17,7 +17,7 @@ use crate::notify::Class;
 use crate::object::{Kind, Object, OwnedValue, Terms};
 use crate::pubsub::ChannelKind;
 use crate::session::Session;
-use crate::settings::Settings;
+use crate::settings::{Order, Settings};
 
 /// A command's surroundings.
 pub struct Context<'a> {
@@ -122,7 +122,11 @@ impl<'a> Context<'a> {
             self.miss(hash, key);
             return None;
         }
-        let access = self.access();
+        let access = if self.settings.eviction.order() == Some(Order::LastChange) {
+            Access::Leave
+        } else {
+            self.access()
+        };
         let stripe = self.keyspace.get_mut(index);
         stripe.stats.hits += 1;
         let table = &mut stripe.db_mut(db)?.table;
@@ -465,6 +469,22 @@ impl<'a> Context<'a> {
         self.gone(key);
         self.touch(key);
         self.notify(Class::EXPIRED, "expired", key);
+    }
+
+    /// Removes a key of the session's database to make room. False where it is not there.
+    #[cold]
+    pub fn evict(&mut self, hash: u64, key: &[u8]) -> bool {
+        let db = self.session.db;
+        let stripe = self.stripe(hash);
+        let Some(record) = stripe.db_mut(db).and_then(|db| db.remove(hash, key)) else {
+            return false;
+        };
+        stripe.stats.evicted += 1;
+        self.effects.graveyard.bury(record.into_displaced());
+        self.gone(key);
+        self.touch(key);
+        self.notify(Class::EVICTED, "evicted", key);
+        true
     }
 
     /// Asks to wait. Inside EXEC or a script the caller must answer at once instead: see

@@ -34,6 +34,8 @@ pub enum CommandError {
     TimeoutNotFloat,
     /// A timeout below zero.
     TimeoutNegative,
+    /// Memory is past `maxmemory` and nothing can be evicted.
+    OutOfMemory,
     /// Any other text, its code first (`ERR …`).
     Text(Cow<'static, str>),
 }
@@ -53,6 +55,7 @@ impl CommandError {
     pub fn code(&self) -> Cow<'static, str> {
         match self {
             Self::WrongType => "WRONGTYPE".into(),
+            Self::OutOfMemory => "OOM".into(),
             Self::Text(text) => text.split(' ').next().unwrap_or("ERR").to_owned().into(),
             _ => "ERR".into(),
         }
@@ -88,6 +91,7 @@ impl fmt::Display for CommandError {
             }
             Self::TimeoutNotFloat => "ERR timeout is not a float or out of range".fmt(f),
             Self::TimeoutNegative => "ERR timeout is negative".fmt(f),
+            Self::OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.".fmt(f),
             Self::Text(text) => text.fmt(f),
         }
     }

@@ -38,6 +38,11 @@ pub trait Host {
     /// Whether anybody monitors.
     fn is_monitored(&self) -> bool;
 
+    /// Bytes of memory in use, for `maxmemory`. A host that does not count says 0.
+    fn used_bytes(&mut self) -> u64 {
+        0
+    }
+
     /// The host itself, for handlers that belong to it.
     fn as_any(&mut self) -> &mut dyn Any;
 }

@@ -11,6 +11,10 @@ pub struct Settings {
     pub notify: u32,
     /// `maxmemory` in bytes; 0 is no limit.
     pub maxmemory: u64,
+    /// `maxmemory-policy`.
+    pub eviction: Eviction,
+    /// `maxmemory-samples`.
+    pub eviction_samples: u32,
     /// Whether the eviction policy counts frequency (LFU) rather than last use.
     pub lfu: bool,
     /// `lfu-log-factor`.
@@ -47,12 +51,51 @@ pub struct Settings {
     pub requires_password: bool,
 }
 
+/// Which keys make room when memory is past its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eviction {
+    /// None: commands that need memory are refused.
+    None,
+    /// Of all keys.
+    All(Order),
+    /// Of the keys that have a deadline.
+    Timed(Order),
+}
+
+/// Which key goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The one whose last use is longest ago.
+    LastUse,
+    /// The one whose last change is longest ago: reads do not count as use.
+    LastChange,
+    /// The one that is used least often.
+    Frequency,
+    /// The one whose deadline is next.
+    Deadline,
+    /// Any.
+    Random,
+}
+
+impl Eviction {
+    /// The order, where anything is evicted.
+    #[inline]
+    pub fn order(self) -> Option<Order> {
+        match self {
+            Self::None => None,
+            Self::All(order) | Self::Timed(order) => Some(order),
+        }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
             databases: 16,
             notify: 0,
             maxmemory: 0,
+            eviction: Eviction::None,
+            eviction_samples: 5,
             lfu: false,
             lfu_log_factor: 10,
             lfu_decay_minutes: 1,

@@ -2,6 +2,7 @@
 //! added up when somebody asks.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
@@ -73,6 +74,101 @@ pub struct CommandStats {
     pub rejected: Counter,
     /// Calls that ran and ended with an error.
     pub failed: Counter,
+    /// How long the calls took; made by the first one.
+    histogram: OnceLock<Box<Histogram>>,
+}
+
+impl CommandStats {
+    /// Counts one call that took `ticks`.
+    #[inline]
+    pub fn ran(&self, ticks: u64) {
+        self.ran_together(1, ticks);
+    }
+
+    /// Counts calls that took `ticks` together.
+    #[inline]
+    pub fn ran_together(&self, calls: u64, ticks: u64) {
+        self.calls.add(calls);
+        self.ticks.add(ticks);
+        let each = ticks.checked_div(calls).unwrap_or(0);
+        self.histogram.get_or_init(Box::default).add(each, calls);
+    }
+
+    /// How long the calls took; `None` where there was none.
+    pub fn histogram(&self) -> Option<&Histogram> {
+        self.histogram.get().map(|histogram| &**histogram)
+    }
+
+    fn reset(&self) {
+        self.calls.reset();
+        self.ticks.reset();
+        self.rejected.reset();
+        self.failed.reset();
+        if let Some(histogram) = self.histogram.get() {
+            histogram.reset();
+        }
+    }
+}
+
+/// Buckets that each power of two is cut into, as a power of two.
+const FINE_BITS: u32 = 3;
+/// Powers of two that are told apart: past 2^41 ticks (many minutes) everything is one bucket.
+const POWERS: usize = 42;
+const BUCKETS: usize = POWERS << FINE_BITS;
+
+/// A distribution of durations in ticks: eight buckets a power of two, so that a bucket is at most
+/// an eighth wide of what it holds.
+#[derive(Debug)]
+pub struct Histogram([Counter; BUCKETS]);
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self([const { Counter(AtomicU64::new(0)) }; BUCKETS])
+    }
+}
+
+impl Histogram {
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // A bucket's number is small.
+    fn bucket(ticks: u64) -> usize {
+        let fine = 1u64 << FINE_BITS;
+        if ticks < fine {
+            return ticks as usize;
+        }
+        let power = ticks.ilog2();
+        let within = (ticks >> (power - FINE_BITS)) & (fine - 1);
+        let bucket = (u64::from(power - FINE_BITS + 1) << FINE_BITS) + within;
+        (bucket as usize).min(BUCKETS - 1)
+    }
+
+    /// The most ticks that a bucket stands for.
+    fn most(bucket: usize) -> u64 {
+        let fine = 1usize << FINE_BITS;
+        if bucket < fine {
+            return bucket as u64;
+        }
+        let shift = (bucket >> FINE_BITS) - 1;
+        let within = (bucket & (fine - 1)) | fine;
+        (((within + 1) as u64) << shift) - 1
+    }
+
+    #[inline]
+    fn add(&self, ticks: u64, calls: u64) {
+        self.0[Self::bucket(ticks)].add(calls);
+    }
+
+    /// The buckets that hold something, the shortest first: the most ticks of each, and how many
+    /// calls took so long.
+    pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let counts = self.0.iter().map(Counter::get).enumerate();
+        counts
+            .filter(|(_, count)| *count > 0)
+            .map(|(bucket, count)| (Self::most(bucket), count))
+    }
+
+    fn reset(&self) {
+        self.0.iter().for_each(Counter::reset);
+    }
 }
 
 /// Codes of errors that are counted apart.
@@ -116,13 +212,58 @@ impl ThreadStats {
 
     /// Starts all counters again: CONFIG RESETSTAT.
     pub fn reset(&self) {
-        for command in &self.commands {
-            command.calls.reset();
-            command.ticks.reset();
-            command.rejected.reset();
-            command.failed.reset();
-        }
+        self.commands.iter().for_each(CommandStats::reset);
         self.error_replies.reset();
         self.errors.lock().clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_holds_what_is_put_into_it() {
+        let mut last = 0;
+        for power in 0..60 {
+            for add in [0u64, 1, 3] {
+                let ticks = (1u64 << power) + add;
+                let bucket = Histogram::bucket(ticks);
+                assert!(bucket >= last || ticks < 8, "buckets ascend");
+                last = last.max(bucket);
+                if bucket + 1 < BUCKETS {
+                    assert!(Histogram::most(bucket) >= ticks, "{ticks}");
+                    assert!(
+                        bucket == 0 || Histogram::most(bucket - 1) < ticks,
+                        "{ticks}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_reset_forgets_everything() {
+        let stats = ThreadStats::new(1);
+        stats.commands[0].ran(100);
+        stats.commands[0].ran(100);
+        stats.count_error("ERR");
+        let counts: Vec<_> = stats.commands[0]
+            .histogram()
+            .expect("it ran")
+            .counts()
+            .collect();
+        assert_eq!(counts, [(103, 2)]);
+        stats.reset();
+        assert_eq!(stats.commands[0].calls.get(), 0);
+        assert_eq!(
+            stats.commands[0]
+                .histogram()
+                .expect("it ran")
+                .counts()
+                .count(),
+            0
+        );
+        assert!(stats.errors().is_empty());
     }
 }

@@ -48,7 +48,8 @@ fn count(bytes: isize) {
 
 /// Bytes allocated now, by all threads.
 pub fn used_bytes() -> usize {
-    let sum: isize = COUNTERS
+    let cells = THREADS.load(Ordering::Relaxed).min(CELLS);
+    let sum: isize = COUNTERS[..cells]
         .iter()
         .map(|counter| counter.0.load(Ordering::Relaxed))
         .sum();

@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use engine::executor::{Executor, Request};
 use engine::keyspace::Keyspace;
 use engine::session::Session;
-use engine::settings::Settings;
+use engine::settings::{Eviction, Order, Settings};
 use resp::{Args, Batch, Limits, Output};
 use structure::stripes::RawLock;
 
@@ -200,6 +200,8 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             if ready > 0 {
                 let ticks = structure::ticks::now().wrapping_sub(began);
                 self.network().busy_ticks.add(ticks);
+                self.network().busy_cycles.add(1);
+                self.network().busy_cycles.add(1);
             }
         }
         self.close_all();
@@ -276,6 +278,8 @@ pub fn settings_of(config: &Config) -> Settings {
         databases: config.databases,
         notify: config.notify_keyspace_events,
         maxmemory: config.maxmemory_bytes,
+        eviction: eviction_of(config.maxmemory_policy),
+        eviction_samples: config.maxmemory_samples,
         lfu: matches!(
             config.maxmemory_policy,
             MaxmemoryPolicy::AllkeysLfu | MaxmemoryPolicy::VolatileLfu
@@ -296,5 +300,20 @@ pub fn settings_of(config: &Config) -> Settings {
         stream_idmp_duration: u64::from(config.stream_idmp_duration_s),
         stream_idmp_maxsize: u64::from(config.stream_idmp_maxsize),
         requires_password: config.requirepass.is_some(),
+    }
+}
+
+fn eviction_of(policy: MaxmemoryPolicy) -> Eviction {
+    match policy {
+        MaxmemoryPolicy::NoEviction => Eviction::None,
+        MaxmemoryPolicy::VolatileLru => Eviction::Timed(Order::LastUse),
+        MaxmemoryPolicy::VolatileLfu => Eviction::Timed(Order::Frequency),
+        MaxmemoryPolicy::VolatileRandom => Eviction::Timed(Order::Random),
+        MaxmemoryPolicy::VolatileTtl => Eviction::Timed(Order::Deadline),
+        MaxmemoryPolicy::VolatileLrm => Eviction::Timed(Order::LastChange),
+        MaxmemoryPolicy::AllkeysLru => Eviction::All(Order::LastUse),
+        MaxmemoryPolicy::AllkeysLfu => Eviction::All(Order::Frequency),
+        MaxmemoryPolicy::AllkeysRandom => Eviction::All(Order::Random),
+        MaxmemoryPolicy::AllkeysLrm => Eviction::All(Order::LastChange),
     }
 }

@@ -109,6 +109,10 @@ impl Host for ThreadHost {
         self.is_monitored
     }
 
+    fn used_bytes(&mut self) -> u64 {
+        crate::alloc::used_bytes() as u64
+    }
+
     fn as_any(&mut self) -> &mut dyn Any {
         self
     }

@@ -37,6 +37,16 @@ pub struct Shared {
     pub client_count: AtomicUsize,
     /// How many clients monitor.
     pub monitors: AtomicUsize,
+    /// Rates.
+    pub samples: Mutex<crate::samples::Samples>,
+    /// The latency monitor.
+    pub latency: Mutex<crate::latency::Latency>,
+    /// Bytes in use when the server was ready.
+    pub startup_bytes: AtomicU64,
+    /// When memory was at its peak: Unix seconds, and the peak then.
+    pub memory_peak: Mutex<(u64, usize)>,
+    /// Names the data set to replicas: 40 hexadecimal digits.
+    pub replication_id: Mutex<String>,
     /// The slow log.
     pub slowlog: Mutex<SlowLog>,
     /// CLIENT PAUSE.
@@ -80,12 +90,35 @@ pub struct Network {
     pub output_limit_drops: Counter,
     /// Turns of the event loop.
     pub cycles: Counter,
-    /// Ticks of the processor's clock in them, without waiting.
+    /// Those in which something came.
+    pub busy_cycles: Counter,
+    /// Ticks of the processor's clock in those, without waiting.
     pub busy_ticks: Counter,
     /// Batches whose keys were prefetched.
     pub prefetch_batches: Counter,
     /// Commands in them.
     pub prefetch_entries: Counter,
+}
+
+impl Network {
+    fn reset(&self) {
+        let counters = [
+            &self.connections,
+            &self.rejected,
+            &self.input_bytes,
+            &self.output_bytes,
+            &self.reads,
+            &self.writes,
+            &self.query_limit_drops,
+            &self.output_limit_drops,
+            &self.cycles,
+            &self.busy_cycles,
+            &self.busy_ticks,
+            &self.prefetch_batches,
+            &self.prefetch_entries,
+        ];
+        counters.iter().for_each(|counter| counter.reset());
+    }
 }
 
 /// CLIENT PAUSE.
@@ -181,6 +214,10 @@ pub struct SlowLog {
     pub entries: VecDeque<SlowEntry>,
     /// The number of the next entry.
     pub next: u64,
+    /// Microseconds of all commands that were ever logged.
+    pub took_us_sum: u64,
+    /// Microseconds of the slowest one.
+    pub took_us_max: u64,
 }
 
 /// A command that took long.
@@ -230,6 +267,11 @@ impl Shared {
             next_client: AtomicU64::new(1),
             client_count: AtomicUsize::new(0),
             monitors: AtomicUsize::new(0),
+            samples: Mutex::default(),
+            latency: Mutex::default(),
+            startup_bytes: AtomicU64::new(0),
+            memory_peak: Mutex::default(),
+            replication_id: Mutex::new(run_id.chars().rev().collect()),
             slowlog: Mutex::default(),
             pause: Pause::default(),
             shutdown: AtomicBool::new(false),
@@ -282,6 +324,34 @@ impl Shared {
         #[allow(clippy::cast_precision_loss)] // A ratio.
         let ratio = ticks as f64 / us as f64;
         ratio.max(1.0)
+    }
+
+    /// Commands that were run so far.
+    pub fn commands_processed(&self) -> u64 {
+        let commands = self.stats.iter().flat_map(|stats| &stats.commands);
+        commands.map(|command| command.calls.get()).sum()
+    }
+
+    /// Bytes in use; notes where that is a new peak.
+    pub fn used_bytes(&self) -> usize {
+        let used = crate::alloc::used_bytes();
+        let mut peak = self.memory_peak.lock();
+        if used > peak.1 {
+            *peak = (crate::sys::unix_us() / 1_000_000, used);
+        }
+        used
+    }
+
+    /// Starts all counters of INFO again at 0.
+    pub fn reset_stats(&self) {
+        self.stats.iter().for_each(|stats| stats.reset());
+        self.network.iter().for_each(Network::reset);
+        self.samples.lock().reset();
+        let mut slowlog = self.slowlog.lock();
+        (slowlog.took_us_sum, slowlog.took_us_max) = (0, 0);
+        self.lazyfreed
+            .iter()
+            .for_each(|freed| freed.store(0, Ordering::Relaxed));
     }
 
     /// Adds up a counter over all threads.

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use engine::Table;
 use engine::keyspace::Keyspace;
@@ -179,6 +180,11 @@ fn announce(config: &Config) {
     );
 }
 
+fn note_startup(shared: &Shared) {
+    let used = shared.used_bytes() as u64;
+    shared.startup_bytes.store(used, Ordering::Relaxed);
+}
+
 /// One thread, no locks.
 fn serve_alone(config: Config, listeners: Vec<Listener>, signals: Signals) -> Result<(), String> {
     let keyspace = keyspace::<NoLock>(1)?;
@@ -188,6 +194,7 @@ fn serve_alone(config: Config, listeners: Vec<Listener>, signals: Signals) -> Re
         EventLoop::new(&keyspace, shared.clone(), 0, listeners, Some(signals), seed)
             .map_err(|error| format!("Can't set up the event loop: {error}"))?;
     announce(&shared.config());
+    note_startup(&shared);
     event_loop.run();
     // The process ends: what it holds goes back to the system whole.
     std::mem::forget(event_loop);
@@ -223,6 +230,7 @@ fn serve_together(
             EventLoop::new(&keyspace, shared.clone(), 0, listeners, Some(signals), seed)
                 .map_err(setup)?;
         announce(&shared.config());
+        note_startup(&shared);
         event_loop.run();
         Ok::<(), String>(())
     })?;

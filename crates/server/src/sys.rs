@@ -285,3 +285,51 @@ pub fn raise_file_limit(wanted: u64) -> u64 {
         limit.rlim_cur
     }
 }
+
+/// Processor time: seconds in the kernel, and outside.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuTime {
+    /// Seconds in the kernel.
+    pub system_s: f64,
+    /// Seconds outside.
+    pub user_s: f64,
+}
+
+/// Whose processor time.
+#[derive(Clone, Copy, Debug)]
+pub enum CpuOf {
+    /// The whole process.
+    Process,
+    /// Its children that ended.
+    Children,
+    /// The calling thread.
+    Thread,
+}
+
+/// Processor time used so far.
+pub fn cpu_time(of: CpuOf) -> CpuTime {
+    let who = match of {
+        CpuOf::Process => libc::RUSAGE_SELF,
+        CpuOf::Children => libc::RUSAGE_CHILDREN,
+        CpuOf::Thread => libc::RUSAGE_THREAD,
+    };
+    // SAFETY: zero bytes are a valid value; the kernel writes one whole struct.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(who, &raw mut usage);
+        usage
+    };
+    #[allow(clippy::cast_precision_loss)] // Seconds.
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    CpuTime {
+        system_s: seconds(usage.ru_stime),
+        user_s: seconds(usage.ru_utime),
+    }
+}
+
+/// Bytes of a page.
+pub fn page_bytes() -> u64 {
+    // SAFETY: no pointers.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(bytes).unwrap_or(4096)
+}

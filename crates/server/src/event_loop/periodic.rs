@@ -16,7 +16,28 @@ const CHECK_MS: u64 = 200;
 impl<L: RawLock> EventLoop<'_, L> {
     /// One tick. What it could not finish goes on at once in the next turn.
     pub(super) fn tick(&mut self) {
+        if self.host.thread == 0 {
+            self.shared
+                .samples
+                .lock()
+                .note(&self.shared, self.host.now_us);
+        }
+        if self.shared.cron_paused.load(Ordering::Relaxed) {
+            self.next_tick_ms = self.now_ms + IDLE_TICK_MS;
+            return;
+        }
+        if self.settings.maxmemory > 0 {
+            self.executor
+                .make_room(&self.settings, &mut self.host, self.now_ms);
+        }
+        let began_us = sys::unix_us();
         let is_behind = self.expire_keys();
+        let took_ms = sys::unix_us().saturating_sub(began_us) / 1000;
+        let limit_ms = self.host.config.latency_monitor_threshold_ms;
+        if limit_ms > 0 && took_ms >= limit_ms {
+            let mut latency = self.shared.latency.lock();
+            latency.note("expire-cycle", self.now_ms / 1000, took_ms);
+        }
         let has_timed = is_behind || self.has_timed_keys();
         let wait = match (is_behind, has_timed) {
             (true, _) => 1,
@@ -126,7 +147,13 @@ impl<L: RawLock> EventLoop<'_, L> {
 
     /// From how many ticks on a command is slow.
     pub(super) fn slow_ticks(&self) -> u64 {
-        let us = self.host.config.slowlog_log_slower_than_us;
+        let slow_us = self.host.config.slowlog_log_slower_than_us;
+        let monitored_us = self.host.config.latency_monitor_threshold_ms * 1000;
+        let us = match i64::try_from(monitored_us) {
+            Ok(monitored_us) if monitored_us > 0 && slow_us >= 0 => slow_us.min(monitored_us),
+            Ok(monitored_us) if monitored_us > 0 => monitored_us,
+            _ => slow_us,
+        };
         #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
         #[allow(clippy::cast_sign_loss)] // Not negative, and saturating.
         match u64::try_from(us) {

@@ -116,7 +116,7 @@ impl<L: RawLock> EventLoop<'_, L> {
     fn run_requests(&mut self, connection: &mut Connection, data: &[u8]) -> usize {
         let mut out = std::mem::take(&mut self.out);
         let mut batch = std::mem::take(&mut self.batch);
-        let mut at = 0;
+        let (mut at, mut ran_in_all) = (0, 0);
         self.host.client = Some(connection.client.clone());
         self.executor.begin(&mut self.host);
         loop {
@@ -149,6 +149,7 @@ impl<L: RawLock> EventLoop<'_, L> {
                 }
                 Ok(used) => {
                     let (ran, turn) = self.run_batch(connection, &data[at..], &batch, &mut out);
+                    ran_in_all += ran as u64;
                     if ran == batch.len() {
                         at += used;
                     } else {
@@ -192,6 +193,10 @@ impl<L: RawLock> EventLoop<'_, L> {
         let mut first = 0;
         while first < batch.len() {
             let count = WINDOW.min(batch.len() - first);
+            if self.settings.maxmemory > 0 {
+                self.executor
+                    .make_room(&self.settings, &mut self.host, self.now_ms);
+            }
             for (index, slot) in prepared[..count].iter_mut().enumerate() {
                 let request = self.executor.prepare(batch.args(first + index, data));
                 *slot = (request.entry, request.hash);
@@ -244,7 +249,6 @@ impl<L: RawLock> EventLoop<'_, L> {
         ticks: u64,
         out: &mut Output,
     ) {
-        connection.client.commands.fetch_add(1, Ordering::Relaxed);
         if ticks >= self.slow_ticks
             && let Some(entry) = entry
         {
@@ -272,19 +276,29 @@ impl<L: RawLock> EventLoop<'_, L> {
     #[cold]
     fn note_slow(&mut self, connection: &Connection, entry: &Entry, args: Args<'_>, ticks: u64) {
         let config = &self.host.config;
-        if config.slowlog_log_slower_than_us < 0
+        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+        #[allow(clippy::cast_sign_loss)] // Microseconds of one command.
+        let took_us = (ticks as f64 / self.ticks_per_us) as u64;
+        let monitored_ms = config.latency_monitor_threshold_ms;
+        if monitored_ms > 0 && took_us >= monitored_ms * 1000 {
+            let is_fast = entry.flags.has(command::Flags::FAST);
+            let event = if is_fast { "fast-command" } else { "command" };
+            let mut latency = self.shared.latency.lock();
+            latency.note(event, sys::unix_us() / 1_000_000, took_us / 1000);
+        }
+        if i64::try_from(took_us).is_ok_and(|us| us < config.slowlog_log_slower_than_us)
+            || config.slowlog_log_slower_than_us < 0
             || config.slowlog_max_len == 0
             || entry.flags.has(command::Flags::SKIP_SLOWLOG)
         {
             return;
         }
-        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
-        #[allow(clippy::cast_sign_loss)] // Microseconds of one command.
-        let took_us = (ticks as f64 / self.ticks_per_us) as u64;
         let words = crate::commands::shown_words(config, entry, args);
         let mut log = self.shared.slowlog.lock();
         let number = log.next;
         log.next += 1;
+        log.took_us_sum += took_us;
+        log.took_us_max = log.took_us_max.max(took_us);
         log.entries.push_front(SlowEntry {
             number,
             at_s: self.now_ms / 1000,

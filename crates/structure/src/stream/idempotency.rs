@@ -271,6 +271,28 @@ mod tests {
     }
 
     #[test]
+    fn one_producer_and_then_the_rest_forget_in_turn() {
+        let mut memory = Idempotency::default();
+        for producer in [b"p", b"q", b"r"] {
+            for n in 0..3u64 {
+                memory.record(producer, &[b'a' + n as u8], StreamId::new(n * 1000, 0), 10);
+            }
+        }
+        memory.forget_old(b"q", 3000, 2);
+        memory.check_invariants();
+        assert_eq!((memory.producers(), memory.tracked()), (3, 7));
+        assert_eq!(memory.find(b"q", b"c"), Some(StreamId::new(2000, 0)));
+        memory.forget_old(b"q", 9000, 2);
+        memory.forget_old(b"nobody", 9000, 2);
+        assert_eq!((memory.producers(), memory.tracked()), (2, 6));
+        for _ in 0..4 {
+            memory.sweep(9000, 2, 1);
+            memory.check_invariants();
+        }
+        assert_eq!((memory.producers(), memory.tracked()), (0, 0));
+    }
+
+    #[test]
     fn content_names_ignore_order_and_nothing_else() {
         let pairs = [(&b"a"[..], &b"2"[..]), (b"b", b"3")];
         let there = content_name(pairs.into_iter());

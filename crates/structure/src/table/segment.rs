@@ -47,6 +47,29 @@ fn tag(hash: u64) -> u8 {
     hash as u8
 }
 
+/// Whether two keys are the same. Short ones, the usual case, are compared without a call.
+#[inline]
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let word = |bytes: &[u8]| {
+        bytes
+            .first_chunk::<8>()
+            .map(|chunk| u64::from_le_bytes(*chunk))
+    };
+    let last = |bytes: &[u8]| {
+        bytes
+            .last_chunk::<8>()
+            .map(|chunk| u64::from_le_bytes(*chunk))
+    };
+    match a.len() {
+        8..=16 => word(a) == word(b) && last(a) == last(b),
+        17..=24 => word(a) == word(b) && word(&a[8..]) == word(&b[8..]) && last(a) == last(b),
+        _ => a == b,
+    }
+}
+
 impl Bucket {
     /// The slots that hold a record and may match `tag`, as the high bits of bytes. May name a few
     /// too many, never too few.
@@ -96,7 +119,7 @@ impl Bucket {
         let mut matches = self.matches(tag(hash));
         while matches != 0 {
             let slot = matches.trailing_zeros() / 8;
-            if self.used >> slot & 1 != 0 && self.record::<T>(slot).key() == key {
+            if self.used >> slot & 1 != 0 && is_same(self.record::<T>(slot).key(), key) {
                 return Some(slot);
             }
             matches &= matches - 1;

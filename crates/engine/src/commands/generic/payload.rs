@@ -86,7 +86,7 @@ impl Options {
         let now_s = cx.now_ms / 1000;
         if cx.settings.lfu {
             let frequency = u32::try_from(self.frequency?).ok()?;
-            return Some((now_s as u32 / 60 & 0xffff) << 8 | frequency);
+            return Some(((now_s as u32 / 60) & 0xffff) << 8 | frequency);
         }
         let idle = self.idle_s?.unsigned_abs();
         Some(now_s.saturating_sub(idle) as u32 & 0xff_ffff)

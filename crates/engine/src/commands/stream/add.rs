@@ -165,7 +165,7 @@ impl<'a> Addition<'a> {
             addition.parse_options()?;
         }
         let words = args.len().saturating_sub(addition.fields_at);
-        if words < 2 || words % 2 != 0 {
+        if words < 2 || !words.is_multiple_of(2) {
             return Err(cx.arity_error());
         }
         if let Wanted::Exact(StreamId::MIN) = addition.id {

@@ -193,7 +193,7 @@ impl<'a> Options<'a> {
         // The lengths tell nearly all of them apart.
         match word.len() {
             7 if is("STREAMS") => {
-                if more % 2 != 0 {
+                if !more.is_multiple_of(2) {
                     return Err(unbalanced(is_group));
                 }
                 self.first = at + 1;

@@ -1,0 +1,216 @@
+//! Making room: `maxmemory`, before any stripe is locked for a command.
+//!
+//! The caller asks for room before it runs a window of requests. While memory is past its limit,
+//! one stripe after another, drawn at random, is locked alone; a few of its keys are sampled and
+//! the one that the policy likes least goes. Where nothing can be evicted, commands that need
+//! memory are refused until there is room again.
+//!
+//! # Invariants
+//! - No stripe is held while room is made but the one that is looked at.
+//! - One call evicts at most `EVICTED_MAX` keys; the rest is left for the next call, and commands
+//!   run meanwhile. Only a call that found nothing to evict makes the server full.
+//!
+//! # Why not an exact order?
+//! A list through all keys costs 16 bytes a key and a write to its neighbours with each use. The
+//! keys are spread over the stripes by their hashes, so a sample of one stripe is a sample of all.
+
+use command::Flags;
+use resp::Output;
+use structure::record::RecordRef;
+use structure::stripes::{RawLock, StripeSet};
+
+use super::Executor;
+use crate::context::{Context, aged};
+use crate::handler::Entry;
+use crate::host::{ClientId, Host};
+use crate::keyspace::Stripe;
+use crate::session::Session;
+use crate::settings::{Eviction, Order, Settings};
+use crate::{CommandError, Object};
+
+/// Keys that one call evicts at most.
+const EVICTED_MAX: usize = 256;
+/// Draws a sample, for keys with a deadline among many without.
+const DRAWS_FACTOR: u32 = 16;
+/// Elements of big evicted values freed before memory is looked at again.
+const FREED_MAX: usize = 64 * 1024;
+
+impl<L: RawLock> Executor<'_, L> {
+    /// Evicts keys while memory is past `maxmemory`, with bounded work. To be called before a
+    /// window of requests, where a limit is set.
+    pub fn make_room(&mut self, settings: &Settings, host: &mut dyn Host, now_ms: u64) {
+        self.is_full = false;
+        for _ in 0..EVICTED_MAX {
+            if settings.maxmemory == 0 || host.used_bytes() <= settings.maxmemory {
+                return;
+            }
+            // What was evicted before, and is still to be freed, is memory as well.
+            if !self.effects.graveyard.is_empty() {
+                self.guard = None;
+                self.effects.graveyard.free_some(FREED_MAX);
+                continue;
+            }
+            if !self.evict_one(settings, host, now_ms) {
+                self.is_full = true;
+                return;
+            }
+        }
+    }
+
+    /// Refuses a command that needs memory where there is none.
+    #[cold]
+    pub(super) fn refuse_as_full(
+        &mut self,
+        session: &mut Session,
+        entry: &Entry,
+        settings: &Settings,
+        out: &mut Output,
+    ) -> bool {
+        if settings.maxmemory == 0 {
+            self.is_full = false;
+            return false;
+        }
+        if entry.flags.has(Flags::DENYOOM) {
+            self.refuse(session, entry, &CommandError::OutOfMemory, out);
+            return true;
+        }
+        let table = &self.keyspace.shared.table;
+        let needs_memory = |id: u16| table.entries()[usize::from(id)].flags.has(Flags::DENYOOM);
+        let queued = session.multi.iter().flat_map(|multi| &multi.queued);
+        if entry.command.name != "exec" || !queued.map(|(id, _)| *id).any(needs_memory) {
+            return false;
+        }
+        // As after any other refusal: EXEC itself ends the transaction and says why.
+        if let Some(multi) = &mut session.multi {
+            multi.aborted = true;
+        }
+        false
+    }
+
+    /// Evicts one key. False where no stripe has one that may go.
+    fn evict_one(&mut self, settings: &Settings, host: &mut dyn Host, now_ms: u64) -> bool {
+        let Some(order) = settings.eviction.order() else {
+            return false;
+        };
+        self.guard = None;
+        let count = self.keyspace.stripes.count();
+        let first = usize::try_from(host.random() % count as u64).unwrap_or(0);
+        for step in 0..count {
+            let index = (first + step) % count;
+            if self.evict_from(index, order, settings, host, now_ms) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn evict_from(
+        &mut self,
+        index: usize,
+        order: Order,
+        settings: &Settings,
+        host: &mut dyn Host,
+        now_ms: u64,
+    ) -> bool {
+        let keyspace = self.keyspace;
+        let mut guard = keyspace.stripes.acquire(StripeSet::one(index));
+        let found = sample(guard.held().get(index), order, settings, host, now_ms);
+        let (Some((db, key)), Some(entry)) = (found, keyspace.shared.table.find(b"del")) else {
+            return false;
+        };
+        let id = ClientId {
+            thread: 0,
+            number: 0,
+        };
+        let mut session = Session::new(id, true);
+        session.db = db;
+        let mut cx = Context {
+            session: &mut session,
+            keyspace: guard.held(),
+            shared: &keyspace.shared,
+            settings,
+            host,
+            entry,
+            now_ms,
+            may_block: false,
+            effects: &mut self.effects,
+            known_hash: None,
+        };
+        let evicted = cx.evict(keyspace.shared.hash(&key), &key);
+        self.effects.changes = 0;
+        self.serve_ready(&mut guard, settings, host, now_ms);
+        drop(guard);
+        self.end(settings, host, now_ms);
+        evicted
+    }
+}
+
+/// The key to evict among a few of a stripe: its database and its name.
+fn sample(
+    stripe: &Stripe,
+    order: Order,
+    settings: &Settings,
+    host: &mut dyn Host,
+    now_ms: u64,
+) -> Option<(u32, Box<[u8]>)> {
+    let timed_only = matches!(settings.eviction, Eviction::Timed(_));
+    let mut worst: Option<(u64, u32, &[u8])> = None;
+    for number in 0..stripe.db_count() {
+        let Some(db) = stripe.db(number) else {
+            continue;
+        };
+        if db.table.is_empty() || timed_only && db.timed() == 0 {
+            continue;
+        }
+        let mut seen = 0;
+        let skips = |record: RecordRef<'_, Object>| timed_only && record.deadline().is_none();
+        for _ in 0..settings.eviction_samples * DRAWS_FACTOR {
+            let draw = |below: u64| host.random() % below.max(1);
+            let Some(record) = db.table.random(draw) else {
+                break;
+            };
+            if skips(record) {
+                continue;
+            }
+            let score = score(record, order, settings, host, now_ms);
+            if worst.is_none_or(|(worst, _, _)| score > worst) {
+                worst = Some((score, number, record.key()));
+            }
+            seen += 1;
+            if seen >= settings.eviction_samples {
+                break;
+            }
+        }
+        if seen == 0 {
+            // Few keys have a deadline here: the first one that is found must do.
+            let found = db.table.iter().find(|record| !skips(*record));
+            if let (Some(record), None) = (found, worst) {
+                worst = Some((0, number, record.key()));
+            }
+        }
+    }
+    worst.map(|(_, db, key)| (db, key.into()))
+}
+
+/// How much a key deserves to go: the highest first.
+fn score(
+    record: RecordRef<'_, Object>,
+    order: Order,
+    settings: &Settings,
+    host: &mut dyn Host,
+    now_ms: u64,
+) -> u64 {
+    #[allow(clippy::cast_possible_truncation)] // 24 bits are kept.
+    let seconds = (now_ms / 1000) as u32 & 0xff_ffff;
+    match order {
+        Order::LastUse | Order::LastChange => {
+            u64::from(seconds.wrapping_sub(record.access()) & 0xff_ffff)
+        }
+        Order::Frequency => {
+            let minute = (seconds / 60) & 0xffff;
+            u64::from(255 - aged(record.access(), minute, settings.lfu_decay_minutes).min(255))
+        }
+        Order::Deadline => u64::MAX - record.deadline().unwrap_or(u64::MAX),
+        Order::Random => host.random(),
+    }
+}

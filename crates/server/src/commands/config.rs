@@ -1,0 +1,170 @@
+//! CONFIG: reading and changing the configuration of the running server.
+//!
+//! SET works out the new configuration, carries its effects out, and only then publishes it: all
+//! of it or nothing. One change at a time.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use command::arg::*;
+use command::{Arity, Flags, Group, Shape};
+use engine::handler::runs;
+use engine::{Command, CommandError, Context};
+use resp::{Args, Writer};
+
+use crate::config::{Config, ConfigError};
+use crate::host::ThreadHost;
+use crate::shared::Shared;
+use crate::{log, sys, warning};
+
+/// The family.
+pub const COMMANDS: &[Command] = &[CONFIG];
+
+/// Descriptors beside those of clients.
+const RESERVED_FILES: u64 = 64;
+
+//@DECL CONFIG
+
+//@DECL CONFIG_GET
+fn config_get(
+    cx: &mut Context<'_>,
+    args: Args<'_>,
+    out: &mut Writer<'_>,
+) -> Result<(), CommandError> {
+    let patterns: Vec<&[u8]> = args.from(2).iter().collect();
+    let found = ThreadHost::of(cx).shared.config().get(&patterns);
+    out.map(found.len());
+    for (name, value) in found {
+        out.bulk(&name);
+        out.bulk(&value);
+    }
+    Ok(())
+}
+
+//@DECL CONFIG_HELP
+fn config_help(
+    cx: &mut Context<'_>,
+    _: Args<'_>,
+    out: &mut Writer<'_>,
+) -> Result<(), CommandError> {
+    let lines = [
+        "CONFIG <subcommand> [<argument> ...]:",
+        "GET <pattern> [<pattern> ...]",
+        "    The settings whose names match, with their values.",
+        "SET <name> <value> [<name> <value> ...]",
+        "    Changes settings: all that are given, or none.",
+        "REWRITE",
+        "    Writes the settings to the file that the server was started with.",
+        "RESETSTAT",
+        "    Starts the counters of INFO again.",
+        "HELP",
+        "    This text.",
+    ];
+    cx.help(out, &lines);
+    Ok(())
+}
+
+//@DECL CONFIG_RESETSTAT all
+fn config_resetstat(
+    cx: &mut Context<'_>,
+    _: Args<'_>,
+    out: &mut Writer<'_>,
+) -> Result<(), CommandError> {
+    for index in 0..cx.keyspace.count() {
+        let stats = &mut cx.keyspace.get_mut(index).stats;
+        let changes = stats.changes;
+        *stats = engine::stats::KeyspaceStats::default();
+        stats.changes = changes;
+    }
+    let shared = &ThreadHost::of(cx).shared;
+    shared.reset_stats();
+    crate::alloc::reset_peak();
+    *shared.memory_peak.lock() = (0, 0);
+    shared.used_bytes();
+    out.ok();
+    Ok(())
+}
+
+//@DECL CONFIG_REWRITE
+fn config_rewrite(
+    cx: &mut Context<'_>,
+    _: Args<'_>,
+    out: &mut Writer<'_>,
+) -> Result<(), CommandError> {
+    let shared = &ThreadHost::of(cx).shared;
+    let _one_at_a_time = shared.config_change.lock();
+    if let Err(error) = shared.config().rewrite() {
+        warning!("CONFIG REWRITE failed: {error}");
+        return Err(CommandError::Text(error.to_string().into()));
+    }
+    out.ok();
+    Ok(())
+}
+
+//@DECL CONFIG_SET
+fn config_set(
+    cx: &mut Context<'_>,
+    args: Args<'_>,
+    out: &mut Writer<'_>,
+) -> Result<(), CommandError> {
+    if args.len() % 2 != 0 {
+        return Err(cx.arity_error());
+    }
+    let host = ThreadHost::of(cx);
+    let is_local = host.client.as_ref().is_none_or(|client| client.peer.is_local);
+    let shared: Arc<Shared> = host.shared.clone();
+    let _one_at_a_time = shared.config_change.lock();
+    let words: Vec<&[u8]> = args.from(2).iter().collect();
+    let pairs: Vec<(&[u8], &[u8])> = words.chunks(2).map(|pair| (pair[0], pair[1])).collect();
+    let config = shared.config();
+    let protected_allowed = config.enable_protected_configs.allows(is_local);
+    let refused = |error: ConfigError| CommandError::Text(error.to_string().into());
+    let changes = config.set(&pairs, protected_allowed).map_err(refused)?;
+    for name in &changes.changed {
+        carry_out(name, &changes.config).map_err(refused)?;
+    }
+    shared.set_config(changes.config);
+    out.ok();
+    Ok(())
+}
+
+/// Carries out what a change means beside the new value: threads look that up by themselves.
+fn carry_out(name: &'static str, config: &Config) -> Result<(), ConfigError> {
+    match name {
+        "bind" | "port" | "tcp-backlog" => {
+            let reason = "listening elsewhere takes a new start of the server";
+            return Err(ConfigError::failed(name, reason));
+        }
+        "loglevel" => log::set_level(config.loglevel),
+        "maxclients" => {
+            let wanted = u64::from(config.maxclients) + RESERVED_FILES;
+            let files = sys::raise_file_limit(wanted);
+            if files < wanted {
+                let most = files.saturating_sub(RESERVED_FILES);
+                let reason = format!(
+                    "The operating system is not able to handle the specified number of clients, \
+                     try with {most}"
+                );
+                return Err(ConfigError::failed(name, reason));
+            }
+        }
+        "dir" => {
+            if let Err(error) = std::env::set_current_dir(&config.dir) {
+                return Err(ConfigError::failed(name, error.to_string()));
+            }
+        }
+        "maxmemory" => {
+            let used = crate::alloc::used_bytes() as u64;
+            if config.maxmemory_bytes > 0 && used > config.maxmemory_bytes {
+                warning!(
+                    "The new maxmemory value set via CONFIG SET ({}) is smaller than the current \
+                     memory usage ({used}): keys are evicted, or new data is refused, depending \
+                     on maxmemory-policy",
+                    config.maxmemory_bytes
+                );
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}

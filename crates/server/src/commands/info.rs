@@ -1,0 +1,45 @@
+//! INFO: what the server is and what it did.
+//!
+//! The fields are data ([`fields`]), the facts behind them are gathered once ([`facts`]).
+
+pub mod facts;
+mod fields;
+pub mod lines;
+
+use command::arg::*;
+use command::{Acl, Arity, Flags, Group, Shape};
+use engine::handler::runs_on_all;
+use engine::{Command, CommandError, Context};
+use resp::{Args, Writer};
+
+use facts::Facts;
+pub use fields::human;
+use fields::SECTIONS;
+
+/// The family.
+pub const COMMANDS: &[Command] = &[INFO];
+
+//@DECL INFO all
+fn info(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
+    let asked = args.from(1);
+    let names = |section: &fields::Section| {
+        asked.iter().enumerate().any(|(index, word)| {
+            word.eq_ignore_ascii_case(section.name.as_bytes())
+                || asked.is(index, "all")
+                || asked.is(index, "everything")
+                || asked.is(index, "default") && section.in_default
+        })
+    };
+    let facts = Facts::gather(cx);
+    let mut text = String::new();
+    for section in SECTIONS {
+        if asked.len() == 0 && section.in_default || names(section) {
+            if !text.is_empty() {
+                text += "\r\n";
+            }
+            fields::render(section, &facts, &mut text);
+        }
+    }
+    out.verbatim("txt", text.as_bytes());
+    Ok(())
+}
