@@ -33,6 +33,9 @@ fn name(n: u8) -> Vec<u8> {
 }
 
 proptest! {
+    // Each case looks at everything after every step.
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
     #[test]
     fn behaves_as_a_map_of_deadlines(
         ops in proptest::collection::vec(op(), 1..200),

@@ -52,6 +52,9 @@ fn members(set: &SortedSet, ranks: Range<usize>, rev: bool) -> Vec<(Vec<u8>, f64
 }
 
 proptest! {
+    // Each case looks at everything after every step.
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
     #[test]
     fn behaves_as_a_sorted_map(
         ops in proptest::collection::vec(op(), 1..200),
