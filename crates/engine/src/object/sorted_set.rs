@@ -352,27 +352,6 @@ impl SortedSet {
         Self { form }
     }
 
-    /// Turns it into the small form if it fits: for results that were built large.
-    pub fn settle(&mut self, terms: Terms<'_>) {
-        let Form::Large(set) = &self.form else {
-            return;
-        };
-        let settings = terms.settings;
-        let fits = set.len() <= settings.zset_listpack_entries
-            && set
-                .iter()
-                .all(|(member, _)| member.len() <= settings.zset_listpack_value);
-        if !fits {
-            return;
-        }
-        let mut pack = Listpack::new();
-        for (member, score) in set.iter() {
-            pack.push_back(member);
-            with_text(score, |text| pack.push_back(text));
-        }
-        self.form = Form::Small(pack);
-    }
-
     fn clip(&self, ranks: Range<usize>) -> Range<usize> {
         let end = ranks.end.min(self.len());
         ranks.start.min(end)..end
