@@ -2,9 +2,12 @@
 
 pub mod bitmap;
 pub mod database;
+mod element_scan;
 pub mod generic;
+pub mod hash;
 pub mod list;
 pub mod set;
+pub mod sorted_set;
 pub mod stream;
 pub mod string;
 pub mod transactions;
@@ -16,8 +19,10 @@ pub const FAMILIES: &[&[Command]] = &[
     bitmap::COMMANDS,
     database::COMMANDS,
     generic::COMMANDS,
+    hash::COMMANDS,
     list::COMMANDS,
     set::COMMANDS,
+    sorted_set::COMMANDS,
     stream::COMMANDS,
     string::COMMANDS,
     transactions::COMMANDS,

@@ -252,7 +252,13 @@ impl<'a> Context<'a> {
         self.remove_if_dead(hash, key);
         let access = self.access();
         let new_kind = match &value {
-            Value::Object(object) => object.kind(),
+            Value::Object(object) => {
+                if object.has_field_deadlines() {
+                    let known = &self.shared.field_deadlines;
+                    known.store(true, std::sync::atomic::Ordering::Relaxed);
+                }
+                object.kind()
+            }
             _ => Kind::String,
         };
         let stripe = self.keyspace.get_mut(self.shared.stripe(hash));

@@ -186,6 +186,11 @@ impl Object {
         }
     }
 
+    /// Whether it is a hash of which a field has a deadline.
+    pub fn has_field_deadlines(&self) -> bool {
+        matches!(self, Self::Hash(hash) if hash.due_hint().is_some())
+    }
+
     /// Whether it has no element. An empty stream is a value; anything else empty is removed.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

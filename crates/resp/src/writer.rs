@@ -226,6 +226,20 @@ impl<'a> Writer<'a> {
 
     /// A double: `,` in RESP3, a bulk string in RESP2.
     pub fn double(&mut self, value: f64) {
+        // Whole numbers, which most scores are, need no memory of their own.
+        if value.trunc() == value
+            && value.abs() < 1e15
+            && !(value == 0.0 && value.is_sign_negative())
+        {
+            let mut digits = itoa::Buffer::new();
+            #[allow(clippy::cast_possible_truncation)] // Whole, and far below 2^63.
+            let text = digits.format(value as i64).as_bytes();
+            return if self.is_resp3() {
+                self.line(b',', text)
+            } else {
+                self.bulk(text)
+            };
+        }
         let mut text = Vec::with_capacity(32);
         format_double(value, &mut text);
         if self.is_resp3() {

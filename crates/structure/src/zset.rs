@@ -312,7 +312,7 @@ impl SortedSet {
 
     /// Calls `f` for about `count` members, in hash order, with the guarantee of
     /// [`PackedTable::scan`](crate::packed::PackedTable::scan).
-    pub fn scan(&self, cursor: u64, count: usize, mut f: impl FnMut(&[u8], f64)) -> u64 {
+    pub fn scan<'s>(&'s self, cursor: u64, count: usize, mut f: impl FnMut(&'s [u8], f64)) -> u64 {
         self.table.scan(cursor, count, |at| {
             let (member, score) = self.entry(at);
             f(member, score);

@@ -231,11 +231,11 @@ impl Hash {
     pub fn remove(&mut self, terms: Terms<'_>, field: &[u8]) -> bool {
         match &mut self.form {
             Form::Small(pack) => {
-                let found = pack.find(field, 1);
-                if let Some(at) = found {
-                    pack.remove_range(at, 2);
-                }
-                found.is_some()
+                let Some(at) = pack.find(field, 1) else {
+                    return false;
+                };
+                pack.remove_range(at, 2);
+                true
             }
             Form::Timed(timed) => {
                 let Some(at) = timed.pack.find(field, 2) else {
@@ -299,12 +299,12 @@ impl Hash {
 
     /// Gives about `count` living fields to `f` and returns the cursor to go on from, 0 at the end.
     /// A small hash comes whole.
-    pub fn scan(
-        &self,
+    pub fn scan<'h>(
+        &'h self,
         cursor: u64,
         count: usize,
         now_ms: u64,
-        mut f: impl FnMut(Entry<'_>, Field<'_>),
+        mut f: impl FnMut(Entry<'h>, Field<'h>),
     ) -> u64 {
         if let Form::Large(table) = &self.form {
             return table.scan(cursor, count, |entry| {

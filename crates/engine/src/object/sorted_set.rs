@@ -324,7 +324,7 @@ impl SortedSet {
 
     /// Gives about `count` members to `f` and returns the cursor to go on from, 0 at the end. A
     /// small set comes whole.
-    pub fn scan(&self, cursor: u64, count: usize, mut f: impl FnMut(Entry<'_>, f64)) -> u64 {
+    pub fn scan<'s>(&'s self, cursor: u64, count: usize, mut f: impl FnMut(Entry<'s>, f64)) -> u64 {
         match &self.form {
             Form::Small(_) => {
                 self.each(0..self.len(), false, f);
@@ -350,27 +350,6 @@ impl SortedSet {
             }
         };
         Self { form }
-    }
-
-    /// Turns it into the small form if it fits: for results that were built large.
-    pub fn settle(&mut self, terms: Terms<'_>) {
-        let Form::Large(set) = &self.form else {
-            return;
-        };
-        let settings = terms.settings;
-        let fits = set.len() <= settings.zset_listpack_entries
-            && set
-                .iter()
-                .all(|(member, _)| member.len() <= settings.zset_listpack_value);
-        if !fits {
-            return;
-        }
-        let mut pack = Listpack::new();
-        for (member, score) in set.iter() {
-            pack.push_back(member);
-            with_text(score, |text| pack.push_back(text));
-        }
-        self.form = Form::Small(pack);
     }
 
     fn clip(&self, ranks: Range<usize>) -> Range<usize> {

@@ -25,7 +25,7 @@ fn op() -> impl Strategy<Value = Op> {
 
 /// Fields that look like integers and fields that do not.
 fn name(n: u8) -> Vec<u8> {
-    if n % 2 == 0 {
+    if n.is_multiple_of(2) {
         n.to_string().into_bytes()
     } else {
         format!("field:{n}").into_bytes()
@@ -33,6 +33,9 @@ fn name(n: u8) -> Vec<u8> {
 }
 
 proptest! {
+    // Each case looks at everything after every step.
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
     #[test]
     fn behaves_as_a_map_of_deadlines(
         ops in proptest::collection::vec(op(), 1..200),
