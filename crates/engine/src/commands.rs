@@ -1,9 +1,11 @@
 //! The command families: each command's declaration directly above its handler.
 
 pub mod bitmap;
+pub mod connection;
 pub mod database;
 pub mod generic;
 pub mod list;
+pub mod pubsub;
 pub mod set;
 pub mod stream;
 pub mod string;
@@ -14,9 +16,11 @@ use crate::Command;
 /// All families of the engine.
 pub const FAMILIES: &[&[Command]] = &[
     bitmap::COMMANDS,
+    connection::COMMANDS,
     database::COMMANDS,
     generic::COMMANDS,
     list::COMMANDS,
+    pubsub::COMMANDS,
     set::COMMANDS,
     stream::COMMANDS,
     string::COMMANDS,

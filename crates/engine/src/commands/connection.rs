@@ -103,7 +103,7 @@ const SELECT: Command = Command {
 };
 
 fn select(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
-    let index = number::parse_i64(args.at(1)).ok_or(CommandError::NotInteger)?;
+    let index = number::int(args.at(1))?;
     let index = i32::try_from(index).map_err(|_| {
         CommandError::text(
             "ERR value is out of range, value must between -2147483648 and 2147483647",

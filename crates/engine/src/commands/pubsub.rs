@@ -72,11 +72,7 @@ const PUBLISH: Command = Command {
     ..runs(publish)
 };
 
-fn publish(
-    cx: &mut Context<'_>,
-    args: Args<'_>,
-    out: &mut Writer<'_>,
-) -> Result<(), CommandError> {
+fn publish(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let receivers = cx.publish(ChannelKind::Global, args.at(1), args.at(2));
     out.count(receivers);
     Ok(())
@@ -507,7 +503,8 @@ pub fn forget_subscriptions(cx: &mut Context<'_>) {
     let Some(subscriptions) = cx.session.subscriptions.take() else {
         return;
     };
-    cx.shared.forget_subscriptions(cx.session.id, &subscriptions);
+    cx.shared
+        .forget_subscriptions(cx.session.id, &subscriptions);
 }
 
 fn channels(
