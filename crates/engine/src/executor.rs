@@ -726,6 +726,11 @@ impl<'k, L: RawLock> Executor<'k, L> {
         };
         let table = &self.keyspace.shared.table;
         session.last_command = u16::MAX;
+        // A browser that was talked into sending a form here: nothing it says is a command.
+        if ["POST", "Host:"].iter().any(|word| args.is(0, word)) {
+            session.closing = true;
+            return;
+        }
         let error = if let Some(container) = table.find(args.at(0)) {
             let name = container.command.name.to_uppercase();
             let sub = shown(args.at(1));
