@@ -121,14 +121,17 @@ impl Connection {
         client.query_bytes.store(self.input.len(), relaxed);
         let free = self.input.capacity() - self.input.len();
         client.query_free.store(free, relaxed);
-        client.output_bytes.store(self.output.len(), relaxed);
-        client
-            .output_shared
-            .store(self.output.shared_bytes(), relaxed);
-        client
-            .output_segments
-            .store(self.output.segments(), relaxed);
         client.show(&self.session);
+        self.publish_output();
+    }
+
+    /// Shows others how much waits to be sent.
+    pub fn publish_output(&self) {
+        let (client, output) = (&self.client, &self.output);
+        let relaxed = Ordering::Relaxed;
+        client.output_bytes.store(output.len(), relaxed);
+        client.output_shared.store(output.shared_bytes(), relaxed);
+        client.output_segments.store(output.segments(), relaxed);
     }
 }
 

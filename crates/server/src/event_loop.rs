@@ -244,7 +244,7 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
         }
         let mut until = self.next_tick_ms;
         if let Some(&(deadline, _)) = self.deadlines.first() {
-            until = until.min(deadline);
+            until = until.min(deadline + 1);
         }
         if !self.paused.is_empty()
             && let Some(end) = self.shared.pause.next_end_ms(self.now_ms)

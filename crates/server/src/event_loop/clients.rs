@@ -191,6 +191,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         let mut out = std::mem::take(&mut self.out);
         self.send(&mut connection, &mut out);
         self.out = out;
+        connection.publish_output();
         self.put_back(number, connection);
     }
 
@@ -353,7 +354,8 @@ impl<L: RawLock> EventLoop<'_, L> {
     /// Ends waits whose time is up, and looks again for those that asked for it.
     pub(super) fn end_waits(&mut self) {
         while let Some(&(deadline, number)) = self.deadlines.first() {
-            if deadline > self.now_ms {
+            // The clock's milliseconds are cut off: only the next one is surely past the deadline.
+            if deadline >= self.now_ms {
                 return;
             }
             self.deadlines.pop_first();
