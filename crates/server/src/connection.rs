@@ -115,20 +115,17 @@ impl Connection {
 
     /// Shows others how the client stands.
     pub fn publish(&self, now_ms: u64) {
-        let client = &self.client;
-        let relaxed = Ordering::Relaxed;
-        client.active_ms.store(now_ms, relaxed);
-        client.query_bytes.store(self.input.len(), relaxed);
-        let free = self.input.capacity() - self.input.len();
-        client.query_free.store(free, relaxed);
-        client.show(&self.session);
-        self.publish_output();
+        self.client.active_ms.store(now_ms, Ordering::Relaxed);
+        self.client.show(&self.session);
     }
 
-    /// Shows others how much waits to be sent.
-    pub fn publish_output(&self) {
-        let (client, output) = (&self.client, &self.output);
+    /// Shows others how much the client sent that is not served, and how much it has yet to get.
+    pub fn publish_buffers(&self) {
+        let (client, input, output) = (&self.client, &self.input, &self.output);
         let relaxed = Ordering::Relaxed;
+        client.query_bytes.store(input.len(), relaxed);
+        let free = input.capacity() - input.len();
+        client.query_free.store(free, relaxed);
         client.output_bytes.store(output.len(), relaxed);
         client.output_shared.store(output.shared_bytes(), relaxed);
         client.output_segments.store(output.segments(), relaxed);

@@ -92,6 +92,7 @@ impl<L: RawLock> EventLoop<'_, L> {
             return self.close(connection);
         }
         self.watch(&mut connection);
+        connection.publish_buffers();
         self.connections.insert(number, connection);
     }
 
@@ -191,7 +192,6 @@ impl<L: RawLock> EventLoop<'_, L> {
         let mut out = std::mem::take(&mut self.out);
         self.send(&mut connection, &mut out);
         self.out = out;
-        connection.publish_output();
         self.put_back(number, connection);
     }
 
