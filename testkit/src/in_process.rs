@@ -100,7 +100,7 @@ impl Host for Inboxes {
         1.0
     }
 
-    fn monitor(&mut self, _: &Session, _: Args<'_>) {}
+    fn monitor(&mut self, _: &Session, _: &engine::Entry, _: Args<'_>) {}
 
     fn is_monitored(&self) -> bool {
         false

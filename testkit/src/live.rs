@@ -97,7 +97,13 @@ impl Server {
                 .client()
                 .ok()
                 .and_then(|mut client| client.call(&["PING"]).ok());
-            if pong == Some(Reply::Status("PONG".into())) {
+            let is_ready = match pong {
+                Some(Reply::Status(text)) => text == b"PONG",
+                // With a password set, that it asks for one is an answer too.
+                Some(Reply::Error(text)) => text.starts_with(b"NOAUTH"),
+                _ => false,
+            };
+            if is_ready {
                 return Ok(());
             }
             if Instant::now() > end {
@@ -112,6 +118,13 @@ impl Server {
         let mut client = Client::connect(("127.0.0.1", self.port))?;
         client.set_timeout(PATIENCE);
         Ok(client)
+    }
+
+    /// Bytes of memory that the process has resident, as the system counts.
+    pub fn resident_bytes(&self) -> Option<u64> {
+        let statm = std::fs::read_to_string(format!("/proc/{}/statm", self.child.id())).ok()?;
+        let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
+        Some(pages * 4096)
     }
 
     /// What it has printed.

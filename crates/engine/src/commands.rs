@@ -1,11 +1,13 @@
 //! The command families: each command's declaration directly above its handler.
 
 pub mod bitmap;
+pub mod connection;
 pub mod database;
 mod element_scan;
 pub mod generic;
 pub mod hash;
 pub mod list;
+pub mod pubsub;
 pub mod set;
 pub mod sorted_set;
 pub mod stream;
@@ -17,10 +19,12 @@ use crate::Command;
 /// All families of the engine.
 pub const FAMILIES: &[&[Command]] = &[
     bitmap::COMMANDS,
+    connection::COMMANDS,
     database::COMMANDS,
     generic::COMMANDS,
     hash::COMMANDS,
     list::COMMANDS,
+    pubsub::COMMANDS,
     set::COMMANDS,
     sorted_set::COMMANDS,
     stream::COMMANDS,

@@ -536,6 +536,19 @@ impl<'a> Context<'a> {
         lines.iter().for_each(|line| out.simple(line));
     }
 
+    /// The error for a subcommand with words that it does not take.
+    pub fn subcommand_error(&self, args: Args<'_>) -> CommandError {
+        let shown: String = String::from_utf8_lossy(args.at(1))
+            .chars()
+            .take(128)
+            .collect();
+        let container = self.entry.full_name.split('|').next().unwrap_or_default();
+        CommandError::err(format!(
+            "unknown subcommand or wrong number of arguments for '{shown}'. Try {} HELP.",
+            container.to_uppercase()
+        ))
+    }
+
     /// The error for a subcommand that is none.
     pub fn unknown_subcommand(&self, args: Args<'_>) -> CommandError {
         let shown: String = String::from_utf8_lossy(args.at(1))

@@ -18,7 +18,6 @@ use crate::context::{Context, Effects};
 use crate::handler::{Entry, Locks};
 use crate::host::Host;
 use crate::keyspace::{Graveyard, Keyspace, Stripe};
-use crate::pubsub::ChannelKind;
 use crate::session::{ReplyMode, Session};
 use crate::settings::Settings;
 use crate::stats::ThreadStats;
@@ -42,6 +41,8 @@ pub struct Executor<'k, L: RawLock> {
     stats: Arc<ThreadStats>,
     /// When the last command that was timed ended, in the host's ticks.
     last_ticks: u64,
+    /// How many quick commands are timed together at most.
+    together_max: u32,
     /// Quick commands of one kind since then, which are timed together: which, and how many.
     together: (u16, u32),
     /// Waiters that could not be served because a stripe of theirs was taken.
@@ -53,7 +54,7 @@ pub struct Executor<'k, L: RawLock> {
 /// What a command looked like from outside.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
-    /// Ticks that it took.
+    /// Ticks that it took; 0 where it was refused or queued.
     pub ticks: u64,
     /// Whether the client now waits.
     pub blocked: bool,
@@ -78,6 +79,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             effects: Effects::default(),
             stats,
             last_ticks: 0,
+            together_max: TOGETHER_MAX,
             together: (0, 0),
             retry: Vec::new(),
             is_full: false,
@@ -87,6 +89,11 @@ impl<'k, L: RawLock> Executor<'k, L> {
     /// The keyspace.
     pub fn keyspace(&self) -> &'k Keyspace<L> {
         self.keyspace
+    }
+
+    /// Whether each command is timed by itself, however quick: it costs a little.
+    pub fn time_each(&mut self, on: bool) {
+        self.together_max = if on { 0 } else { TOGETHER_MAX };
     }
 
     /// Values to be freed when there is time.
@@ -195,9 +202,6 @@ impl<'k, L: RawLock> Executor<'k, L> {
             out.push(b"+QUEUED\r\n");
             return self.finish(session, None, 0, host, out, mark);
         }
-        if host.is_monitored() && !entry.flags.has(Flags::SKIP_MONITOR) {
-            host.monitor(session, request.args);
-        }
         let set = match self.stripes(session, entry, request) {
             Ok(set) => set,
             Err(error) => {
@@ -219,6 +223,9 @@ impl<'k, L: RawLock> Executor<'k, L> {
             self.run(
                 session, entry, request, &mut guard, settings, host, now_ms, out,
             );
+        }
+        if host.is_monitored() {
+            show_monitors(session, entry, request.args, host);
         }
         if self.effects.block.is_some() {
             self.register(session, entry, request.args, &mut guard);
@@ -325,7 +332,10 @@ impl<'k, L: RawLock> Executor<'k, L> {
         if entry.command.name == "exec" {
             return Ok(self.stripes_of_exec(session));
         }
-        if entry.command.name == "unwatch" || entry.command.name == "discard" {
+        if entry.command.name == "unwatch"
+            || entry.command.name == "discard"
+            || entry.command.name == "reset"
+        {
             return Ok(keyspace.set_of(session.watches.iter().map(|watch| watch.hash)));
         }
         if entry.run.is_some_and(|handler| handler.locks == Locks::All) {
@@ -420,8 +430,13 @@ impl<'k, L: RawLock> Executor<'k, L> {
             self.call(
                 session, entry, &request, guard, settings, host, now_ms, false, out,
             );
+            let ticks = host.ticks().saturating_sub(before);
             let stats = &self.stats.commands[usize::from(*id)];
-            stats.ran(host.ticks().saturating_sub(before));
+            stats.ran(ticks);
+            host.ran_in_transaction(entry, request.args, ticks);
+            if host.is_monitored() {
+                show_monitors(session, entry, request.args, host);
+            }
         }
     }
 
@@ -546,20 +561,9 @@ impl<'k, L: RawLock> Executor<'k, L> {
             }
         }
         if let Some(subscriptions) = session.subscriptions.take() {
-            let shared = &keyspace.shared;
-            for (kind, channels) in [
-                (ChannelKind::Global, &subscriptions.channels),
-                (ChannelKind::Shard, &subscriptions.shard_channels),
-            ] {
-                for channel in channels {
-                    shared
-                        .pubsub
-                        .unsubscribe(kind, shared.hash(channel), channel, session.id);
-                }
-            }
-            for pattern in &subscriptions.patterns {
-                shared.pubsub.unsubscribe_pattern(pattern, session.id);
-            }
+            keyspace
+                .shared
+                .forget_subscriptions(session.id, &subscriptions);
         }
     }
 
@@ -721,9 +725,13 @@ impl<'k, L: RawLock> Executor<'k, L> {
             String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES_MAX)]).into_owned()
         };
         let table = &self.keyspace.shared.table;
-        let error = if !session.authenticated {
-            CommandError::text("NOAUTH Authentication required.")
-        } else if let Some(container) = table.find(args.at(0)) {
+        session.last_command = u16::MAX;
+        // A browser that was talked into sending a form here: nothing it says is a command.
+        if ["POST", "Host:"].iter().any(|word| args.is(0, word)) {
+            session.closing = true;
+            return;
+        }
+        let error = if let Some(container) = table.find(args.at(0)) {
             let name = container.command.name.to_uppercase();
             let sub = shown(args.at(1));
             CommandError::err(format!("unknown subcommand '{sub}'. Try {name} HELP."))
@@ -739,9 +747,10 @@ impl<'k, L: RawLock> Executor<'k, L> {
                 );
             }
             let name = shown(args.at(0));
-            CommandError::err(format!(
-                "unknown command '{name}', with args beginning with: {text}"
-            ))
+            if args.len() > 1 {
+                text.insert_str(0, ", with args beginning with: ");
+            }
+            CommandError::err(format!("unknown command '{name}'{text}"))
         };
         if let Some(multi) = &mut session.multi {
             multi.aborted = true;
@@ -800,7 +809,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             Some(entry)
                 if entry.flags.has(Flags::FAST)
                     && words <= QUICK_WORDS_MAX
-                    && self.together.1 < TOGETHER_MAX =>
+                    && self.together.1 < self.together_max =>
             {
                 self.together = (entry.id, self.together.1 + 1);
             }
@@ -813,20 +822,49 @@ impl<'k, L: RawLock> Executor<'k, L> {
             }
             None => {}
         }
-        match session.reply_mode {
-            ReplyMode::On => {}
-            ReplyMode::Off => out.truncate(mark),
-            ReplyMode::SkipNext => session.reply_mode = ReplyMode::Skip,
-            ReplyMode::Skip => {
-                out.truncate(mark);
-                session.reply_mode = ReplyMode::On;
-            }
+        if session.reply_mode != ReplyMode::On {
+            withhold(session, entry, out, mark);
         }
         out.end_command();
         Outcome {
             ticks,
             blocked: session.waiting.is_some(),
         }
+    }
+}
+
+/// Takes back the reply of a client that chose not to get it, and moves its choice on.
+#[cold]
+fn withhold(session: &mut Session, entry: Option<&Entry>, out: &mut Output, mark: usize) {
+    // What confirms a subscription is a push, like the messages, and is always sent.
+    let is_push = entry.is_some_and(|entry| {
+        matches!(
+            entry.command.name,
+            "subscribe"
+                | "unsubscribe"
+                | "psubscribe"
+                | "punsubscribe"
+                | "ssubscribe"
+                | "sunsubscribe"
+        )
+    });
+    let is_meant = matches!(session.reply_mode, ReplyMode::Off | ReplyMode::Skip);
+    if is_meant && !is_push {
+        out.truncate(mark);
+    }
+    session.reply_mode = match session.reply_mode {
+        ReplyMode::SkipNext => ReplyMode::Skip,
+        // The reply that is to be left out is yet to come.
+        ReplyMode::Skip if session.waiting.is_none() => ReplyMode::On,
+        other => other,
+    };
+}
+
+/// Shows a command that ran to those who monitor; what only operators do stays unseen.
+#[cold]
+fn show_monitors(session: &Session, entry: &Entry, args: Args<'_>, host: &mut dyn Host) {
+    if !entry.flags.any(Flags::SKIP_MONITOR.with(Flags::ADMIN)) {
+        host.monitor(session, entry, args);
     }
 }
 
@@ -860,7 +898,10 @@ fn gate(session: &Session, entry: &Entry, args: Args<'_>) -> Option<CommandError
     if !entry.arity_allows(args.len()) || entry.run.is_none() {
         return Some(CommandError::Arity(entry.full_name.clone()));
     }
-    let plain = session.authenticated && session.multi.is_none() && session.subscriptions.is_none();
+    let plain = session.authenticated
+        && session.multi.is_none()
+        && session.subscriptions.is_none()
+        && !session.monitors;
     if plain {
         None
     } else {
@@ -871,6 +912,11 @@ fn gate(session: &Session, entry: &Entry, args: Args<'_>) -> Option<CommandError
 #[cold]
 fn gate_special(session: &Session, entry: &Entry) -> Option<CommandError> {
     if !session.authenticated && !entry.flags.has(Flags::NO_AUTH) {
+        if entry.command.name == "exec" {
+            return Some(CommandError::text(
+                "EXECABORT Transaction discarded because of: NOAUTH Authentication required.",
+            ));
+        }
         return Some(CommandError::text("NOAUTH Authentication required."));
     }
     if session.multi.is_some() && entry.flags.has(Flags::NO_MULTI) {
@@ -884,6 +930,11 @@ fn gate_special(session: &Session, entry: &Entry) -> Option<CommandError> {
             "Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
              are allowed in this context"
         )));
+    }
+    if session.monitors && entry.flags.any(Flags::READONLY.with(Flags::WRITE)) {
+        return Some(CommandError::text(
+            "ERR Replica can't interact with the keyspace",
+        ));
     }
     None
 }

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use crate::handler::Entry;
 use crate::pubsub::Push;
 use crate::session::Session;
 
@@ -32,8 +33,11 @@ pub trait Host {
     /// How many ticks a microsecond has.
     fn ticks_per_us(&self) -> f64;
 
+    /// A command ran inside EXEC and took so many ticks.
+    fn ran_in_transaction(&mut self, _: &Entry, _: resp::Args<'_>, _: u64) {}
+
     /// Tells monitors about a command.
-    fn monitor(&mut self, session: &Session, args: resp::Args<'_>);
+    fn monitor(&mut self, session: &Session, entry: &Entry, args: resp::Args<'_>);
 
     /// Whether anybody monitors.
     fn is_monitored(&self) -> bool;

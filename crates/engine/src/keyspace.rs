@@ -17,8 +17,10 @@ use structure::table::{RecordMut, Table};
 
 use crate::blocking::WaitTable;
 use crate::context::Access;
+use crate::host::ClientId;
 use crate::object::Object;
-use crate::pubsub::Registry;
+use crate::pubsub::{ChannelKind, Registry};
+use crate::session::Subscriptions;
 use crate::stats::KeyspaceStats;
 use crate::wheel::{Hint, Wheel};
 
@@ -509,6 +511,22 @@ impl Shared {
     #[inline]
     pub fn hash(&self, key: &[u8]) -> u64 {
         structure::hash::hash(&self.seed, key)
+    }
+
+    /// Takes all subscriptions of a client out of the registry.
+    pub fn forget_subscriptions(&self, client: ClientId, subscriptions: &Subscriptions) {
+        for (kind, channels) in [
+            (ChannelKind::Global, &subscriptions.channels),
+            (ChannelKind::Shard, &subscriptions.shard_channels),
+        ] {
+            for channel in channels {
+                let hash = self.hash(channel);
+                self.pubsub.unsubscribe(kind, hash, channel, client);
+            }
+        }
+        for pattern in &subscriptions.patterns {
+            self.pubsub.unsubscribe_pattern(pattern, client);
+        }
     }
 
     /// The stripe of a hash.

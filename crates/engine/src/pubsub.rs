@@ -39,6 +39,12 @@ impl Push {
         })
     }
 
+    /// Its kind, and the channel or pattern that brought it.
+    pub fn topic(&self) -> (&[u8], &[u8]) {
+        let word = |index: usize| self.words.get(index).map_or(&[][..], |word| word);
+        (word(0), word(1))
+    }
+
     /// The message in RESP.
     pub fn encoded(&self, protocol: Protocol) -> &Arc<[u8]> {
         let cell = match protocol {

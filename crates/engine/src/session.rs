@@ -8,6 +8,7 @@ use resp::{OwnedArgs, Protocol};
 
 use crate::blocking::Waiter;
 use crate::host::ClientId;
+use crate::pubsub::Push;
 
 /// Bytes that the commands queued by one MULTI may take.
 pub const MULTI_BYTES_MAX: usize = 1 << 30;
@@ -33,9 +34,11 @@ pub struct Session {
     pub subscriptions: Option<Box<Subscriptions>>,
     /// What it waits for.
     pub waiting: Option<Arc<Waiter>>,
+    /// MONITOR: it is shown every command, and may touch no key.
+    pub monitors: bool,
     /// CLIENT NO-TOUCH: its reads do not count as use.
     pub no_touch: bool,
-    /// Its last command, as an index into the table: for CLIENT LIST.
+    /// Its last command, as an index into the table, for CLIENT LIST; past its end for none.
     pub last_command: u16,
     /// What to do with replies.
     pub reply_mode: ReplyMode,
@@ -97,6 +100,16 @@ impl Subscriptions {
     pub fn is_empty(&self) -> bool {
         self.channels.is_empty() && self.patterns.is_empty() && self.shard_channels.is_empty()
     }
+
+    /// Whether a message is for one of them. A push that is no message is for everybody.
+    pub fn hears(&self, push: &Push) -> bool {
+        match push.topic() {
+            (b"message", channel) => self.channels.contains(channel),
+            (b"pmessage", pattern) => self.patterns.contains(pattern),
+            (b"smessage", channel) => self.shard_channels.contains(channel),
+            _ => true,
+        }
+    }
 }
 
 impl Session {
@@ -112,8 +125,9 @@ impl Session {
             watch_broken: Arc::default(),
             subscriptions: None,
             waiting: None,
+            monitors: false,
             no_touch: false,
-            last_command: 0,
+            last_command: u16::MAX,
             reply_mode: ReplyMode::On,
             closing: false,
         }

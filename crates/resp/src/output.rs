@@ -36,6 +36,8 @@ pub struct Output {
     sent: usize,
     /// Bytes in `sealed`, those sent included.
     sealed_bytes: usize,
+    /// Bytes of shared segments in `sealed`, those sent included.
+    shared_bytes: usize,
 }
 
 impl Output {
@@ -72,6 +74,7 @@ impl Output {
         }
         self.seal_tail();
         self.sealed_bytes += bytes.len();
+        self.shared_bytes += bytes.len();
         self.sealed.push_back(Segment::Shared(bytes.clone()));
     }
 
@@ -103,6 +106,7 @@ impl Output {
             other.compact();
         }
         self.sealed_bytes += other.sealed_bytes;
+        self.shared_bytes += other.shared_bytes;
         self.sealed.append(&mut other.sealed);
         self.tail = std::mem::take(&mut other.tail);
         other.clear();
@@ -113,6 +117,9 @@ impl Output {
         if let Some(first) = self.sealed.front_mut() {
             let rest = first.bytes()[self.sent..].to_vec();
             self.sealed_bytes -= self.sent;
+            if let Segment::Shared(bytes) = first {
+                self.shared_bytes -= bytes.len();
+            }
             *first = Segment::Owned(rest);
         } else {
             self.tail.drain(..self.sent);
@@ -166,6 +173,9 @@ impl Output {
             }
             self.sent -= len;
             self.sealed_bytes -= len;
+            if let Segment::Shared(_) = first {
+                self.shared_bytes -= len;
+            }
             self.sealed.pop_front();
         }
         if self.sent >= self.tail.len() {
@@ -180,6 +190,7 @@ impl Output {
         self.tail.clear();
         self.sent = 0;
         self.sealed_bytes = 0;
+        self.shared_bytes = 0;
     }
 
     /// Gives the buffer back when nothing is left and it is longer than `keep_bytes`.
@@ -197,6 +208,11 @@ impl Output {
             .map(|segment| segment.bytes().len())
             .sum();
         sealed + self.sealed.capacity() * size_of::<Segment>() + self.tail.capacity()
+    }
+
+    /// Bytes of segments that other connections send too, whole even where part of one is sent.
+    pub fn shared_bytes(&self) -> usize {
+        self.shared_bytes
     }
 
     /// How many segments wait.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use engine::session::Session;
-use resp::{Decoder, Output};
+use resp::{Decoder, Output, Protocol};
 use socket2::Socket;
 
 use crate::config::OutputLimit;
@@ -115,50 +115,75 @@ impl Connection {
 
     /// Shows others how the client stands.
     pub fn publish(&self, now_ms: u64) {
-        let (client, session) = (&self.client, &self.session);
+        self.client.active_ms.store(now_ms, Ordering::Relaxed);
+        self.client.show(&self.session);
+    }
+
+    /// Shows others how much the client sent that is not served, and how much it has yet to get.
+    pub fn publish_buffers(&self) {
+        let (client, input, output) = (&self.client, &self.input, &self.output);
         let relaxed = Ordering::Relaxed;
-        client.active_ms.store(now_ms, relaxed);
-        client.db.store(session.db, relaxed);
-        client.last_command.store(session.last_command, relaxed);
-        client.query_bytes.store(self.input.len(), relaxed);
-        client.output_bytes.store(self.output.len(), relaxed);
-        client
-            .output_segments
-            .store(self.output.segments(), relaxed);
+        client.query_bytes.store(input.len(), relaxed);
+        let free = input.capacity() - input.len();
+        client.query_free.store(free, relaxed);
+        client.output_bytes.store(output.len(), relaxed);
+        client.output_shared.store(output.shared_bytes(), relaxed);
+        client.output_segments.store(output.segments(), relaxed);
+    }
+}
+
+impl Client {
+    /// Shows others what the session says.
+    pub fn show(&self, session: &Session) {
+        let relaxed = Ordering::Relaxed;
+        self.db.store(session.db, relaxed);
+        self.last_command.store(session.last_command, relaxed);
+        let protocol = if session.protocol == Protocol::Resp3 {
+            3
+        } else {
+            2
+        };
+        self.protocol.store(protocol, relaxed);
         let is_plain = session.multi.is_none()
             && session.watches.is_empty()
             && session.subscriptions.is_none()
             && session.waiting.is_none()
             && session.authenticated
+            && !session.monitors
+            && !session.no_touch
             && !session.closing;
-        let kept = client.flags.load(relaxed) & (flag::MONITOR | flag::NO_EVICT | flag::NO_TOUCH);
-        if is_plain && client.flags.load(relaxed) == kept {
+        let flags = self.flags.load(relaxed);
+        if is_plain && flags & !flag::KEPT == 0 && self.watches.load(relaxed) == 0 {
             return;
         }
-        self.publish_special(kept);
+        self.show_special(session, flags & flag::KEPT);
     }
 
     #[cold]
-    fn publish_special(&self, mut flags: u32) {
-        let (client, session) = (&self.client, &self.session);
+    fn show_special(&self, session: &Session, mut flags: u32) {
         let relaxed = Ordering::Relaxed;
         let mut set = |on: bool, bit: u32| flags |= if on { bit } else { 0 };
         set(session.waiting.is_some(), flag::BLOCKED);
+        set(session.monitors, flag::MONITOR);
         set(session.subscriptions.is_some(), flag::PUBSUB);
         set(session.multi.is_some(), flag::MULTI);
         set(session.watch_broken.load(relaxed), flag::DIRTY);
+        set(session.no_touch, flag::NO_TOUCH);
         set(session.closing, flag::CLOSING);
         set(!session.authenticated, flag::UNAUTHENTICATED);
-        client.flags.store(flags, relaxed);
-        let queued = session
-            .multi
+        self.flags.store(flags, relaxed);
+        let multi = session.multi.as_ref();
+        let queued = multi.map_or(-1, |multi| i64::try_from(multi.queued.len()).unwrap_or(0));
+        self.multi.store(queued, relaxed);
+        let multi_bytes = multi.map_or(0, |multi| multi.bytes);
+        self.multi_bytes.store(multi_bytes, relaxed);
+        let argv_bytes = session
+            .waiting
             .as_ref()
-            .map_or(-1, |m| i64::try_from(m.queued.len()).unwrap_or(0));
-        client.multi.store(queued, relaxed);
-        client.watches.store(
-            u32::try_from(session.watches.len()).unwrap_or(u32::MAX),
-            relaxed,
-        );
+            .map_or(0, |waiter| waiter.args.memory_bytes());
+        self.argv_bytes.store(argv_bytes, relaxed);
+        let watches = u32::try_from(session.watches.len()).unwrap_or(u32::MAX);
+        self.watches.store(watches, relaxed);
         let lens = session
             .subscriptions
             .as_ref()
@@ -169,7 +194,7 @@ impl Connection {
                     subscriptions.shard_channels.len(),
                 ]
             });
-        for (cell, len) in client.subscriptions.iter().zip(lens) {
+        for (cell, len) in self.subscriptions.iter().zip(lens) {
             cell.store(u32::try_from(len).unwrap_or(u32::MAX), relaxed);
         }
     }

@@ -7,8 +7,8 @@
 //!
 //! # Invariants
 //! - Nothing is read, written or freed while a stripe is locked, but small values.
-//! - A connection that is held (its client waits, or is paused) is not watched for reading; what it
-//!   sent before stays in its buffer, and is bounded by the query limit.
+//! - A connection that is held (its client waits, or is paused) is not served; what it
+//!   sends meanwhile stays in its buffer, and is bounded by the query limit.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -64,6 +64,8 @@ pub struct EventLoop<'k, L: RawLock> {
     dirty: Vec<u64>,
     /// Connections that a pause holds.
     paused: Vec<u64>,
+    /// Whether a pause held all commands, and writes, when `paused` was looked at last.
+    pause_seen: (bool, bool),
     buf: Vec<u8>,
     batch: Batch,
     out: Output,
@@ -150,6 +152,7 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             resumable: Vec::new(),
             dirty: Vec::new(),
             paused: Vec::new(),
+            pause_seen: (false, false),
             buf: Vec::with_capacity(READ_BYTES),
             batch: Batch::default(),
             out: Output::with_capacity(READ_BYTES),
@@ -218,6 +221,7 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             self.tick();
         }
         self.end_waits();
+        self.release_paused();
         while !self.resumable.is_empty() || !self.host.local.is_empty() {
             self.deliver_local();
             for number in std::mem::take(&mut self.resumable) {
@@ -240,7 +244,12 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
         }
         let mut until = self.next_tick_ms;
         if let Some(&(deadline, _)) = self.deadlines.first() {
-            until = until.min(deadline);
+            until = until.min(deadline + 1);
+        }
+        if !self.paused.is_empty()
+            && let Some(end) = self.shared.pause.next_end_ms(self.now_ms)
+        {
+            until = until.min(end);
         }
         // Only a client that waits for a moment needs the time to the millisecond.
         let now = if self.deadlines.is_empty() {
@@ -255,7 +264,7 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
         self.config_version = self.shared.config_version.load(Ordering::Acquire);
         self.host.config = self.shared.config();
         self.settings = settings_of(&self.host.config);
-        self.slow_ticks = self.slow_ticks();
+        self.note_slow_ticks();
     }
 
     fn take_signals(&mut self) {

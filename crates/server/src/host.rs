@@ -4,15 +4,15 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use engine::Context;
 use engine::host::{ClientId, Host};
 use engine::pubsub::Push;
 use engine::session::Session;
+use engine::{Context, Entry};
 use resp::Args;
 
 use crate::config::Config;
 use crate::inbox::Message;
-use crate::shared::{Client, Shared};
+use crate::shared::{Client, Shared, SlowEntry};
 
 /// What one thread's commands see of the server.
 pub struct ThreadHost {
@@ -26,8 +26,8 @@ pub struct ThreadHost {
     pub client: Option<Arc<Client>>,
     /// Messages for clients of this thread.
     pub local: Vec<Message>,
-    /// Whether anybody monitors; looked up once a batch.
-    pub is_monitored: bool,
+    /// From how many ticks on a command goes to the slow log.
+    pub slow_ticks: u64,
     /// Unix microseconds at the start of the batch.
     pub now_us: u64,
     random: [u64; 2],
@@ -43,13 +43,14 @@ impl ThreadHost {
             config,
             client: None,
             local: Vec::new(),
-            is_monitored: false,
+            slow_ticks: u64::MAX,
             now_us: 0,
             random: [seed | 1, seed.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15],
         }
     }
 
-    fn send(&mut self, to: ClientId, message: Message) {
+    /// Sends a message to a client of any thread.
+    pub fn send(&mut self, to: ClientId, message: Message) {
         if to.thread == self.thread {
             self.local.push(message);
         } else {
@@ -97,8 +98,14 @@ impl Host for ThreadHost {
         self.shared.ticks_per_us()
     }
 
-    fn monitor(&mut self, session: &Session, args: Args<'_>) {
-        let line = crate::commands::monitor_line(self, session, args);
+    fn ran_in_transaction(&mut self, entry: &Entry, args: Args<'_>, ticks: u64) {
+        if ticks >= self.slow_ticks {
+            self.note_slow(entry, args, ticks);
+        }
+    }
+
+    fn monitor(&mut self, session: &Session, entry: &Entry, args: Args<'_>) {
+        let line = crate::commands::monitor_line(self, session, entry, args);
         for inbox in &self.shared.inboxes {
             inbox.send(Message::Monitor(line.clone()));
         }
@@ -106,7 +113,7 @@ impl Host for ThreadHost {
 
     #[inline]
     fn is_monitored(&self) -> bool {
-        self.is_monitored
+        self.shared.monitors.load(Ordering::Relaxed) > 0
     }
 
     fn used_bytes(&mut self) -> u64 {
@@ -122,6 +129,52 @@ impl ThreadHost {
     /// Looks at what may have changed since the last batch.
     pub fn refresh(&mut self, now_us: u64) {
         self.now_us = now_us;
-        self.is_monitored = self.shared.monitors.load(Ordering::Relaxed) > 0;
+    }
+
+    /// Puts a command on the slow log, and tells the latency monitor, as far as it is slow enough.
+    #[cold]
+    pub fn note_slow(&mut self, entry: &Entry, args: Args<'_>, ticks: u64) {
+        let config = &self.config;
+        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+        #[allow(clippy::cast_sign_loss)] // Microseconds of one command.
+        let took_us = (ticks as f64 / self.shared.ticks_per_us()) as u64;
+        let monitored_ms = config.latency_monitor_threshold_ms;
+        if monitored_ms > 0 && took_us >= monitored_ms * 1000 {
+            let is_fast = entry.flags.has(command::Flags::FAST);
+            let event = if is_fast { "fast-command" } else { "command" };
+            let mut latency = self.shared.latency.lock();
+            latency.note(event, self.now_us / 1_000_000, took_us / 1000);
+        }
+        if i64::try_from(took_us).is_ok_and(|us| us < config.slowlog_log_slower_than_us)
+            || config.slowlog_log_slower_than_us < 0
+            || config.slowlog_max_len == 0
+            || entry.flags.has(command::Flags::SKIP_SLOWLOG)
+        {
+            return;
+        }
+        let words = crate::commands::shown_words(config, entry, args);
+        let (address, name) = match &self.client {
+            Some(client) => (
+                client.peer.address.clone(),
+                client.names.lock().name.clone(),
+            ),
+            None => Default::default(),
+        };
+        let mut log = self.shared.slowlog.lock();
+        let number = log.next;
+        log.next += 1;
+        log.took_us_sum += took_us;
+        log.took_us_max = log.took_us_max.max(took_us);
+        log.entries.push_front(SlowEntry {
+            number,
+            at_s: self.now_us / 1_000_000,
+            took_us,
+            words,
+            words_count: args.len(),
+            address,
+            name,
+        });
+        log.entries
+            .truncate(usize::try_from(config.slowlog_max_len).unwrap_or(usize::MAX));
     }
 }

@@ -124,10 +124,28 @@ impl Network {
 /// CLIENT PAUSE.
 #[derive(Default)]
 pub struct Pause {
-    /// Until when: Unix milliseconds; 0 when there is none.
-    pub until_ms: AtomicU64,
-    /// Whether only writes wait.
-    pub writes_only: AtomicBool,
+    /// Until when everything waits: Unix milliseconds; 0 when there is no such pause.
+    pub all_until_ms: AtomicU64,
+    /// Until when writes wait.
+    pub writes_until_ms: AtomicU64,
+}
+
+impl Pause {
+    /// Whether all commands wait, and whether writes do.
+    pub fn at(&self, now_ms: u64) -> (bool, bool) {
+        let all = self.all_until_ms.load(Ordering::Relaxed) > now_ms;
+        let writes = self.writes_until_ms.load(Ordering::Relaxed) > now_ms;
+        (all, all || writes)
+    }
+
+    /// When the first of the pauses ends that last at `now_ms`.
+    pub fn next_end_ms(&self, now_ms: u64) -> Option<u64> {
+        [&self.all_until_ms, &self.writes_until_ms]
+            .iter()
+            .map(|until| until.load(Ordering::Relaxed))
+            .filter(|&until| until > now_ms)
+            .min()
+    }
 }
 
 /// What others may see of a client. Its own thread writes; everybody reads.
@@ -154,8 +172,16 @@ pub struct Client {
     pub watches: AtomicU32,
     /// Bytes of its query buffer.
     pub query_bytes: AtomicUsize,
+    /// Bytes that its query buffer has room for beside those.
+    pub query_free: AtomicUsize,
+    /// Bytes of the words of the command that it waits in, or of the one that asks.
+    pub argv_bytes: AtomicUsize,
+    /// Bytes of the commands queued by MULTI.
+    pub multi_bytes: AtomicUsize,
     /// Bytes that wait to be sent.
     pub output_bytes: AtomicUsize,
+    /// Those of them that other clients get too.
+    pub output_shared: AtomicUsize,
     /// Segments that wait to be sent.
     pub output_segments: AtomicUsize,
     /// Bytes read and written so far.
@@ -164,6 +190,10 @@ pub struct Client {
     pub total_out: AtomicU64,
     /// Commands so far.
     pub commands: AtomicU64,
+    /// Reads of its socket.
+    pub reads: AtomicU64,
+    /// Reads that brought at least one command.
+    pub batches: AtomicU64,
     /// Its last command, as numbered in the table.
     pub last_command: AtomicU16,
     /// 2 or 3.
@@ -205,6 +235,10 @@ pub mod flag {
     pub const CLOSING: u32 = 1 << 7;
     /// It has not authenticated.
     pub const UNAUTHENTICATED: u32 = 1 << 8;
+    /// It came over a Unix socket.
+    pub const UNIX: u32 = 1 << 9;
+    /// Those that nothing in its session shows.
+    pub const KEPT: u32 = NO_EVICT | UNIX;
 }
 
 /// The slow log: the newest first.
@@ -231,10 +265,59 @@ pub struct SlowEntry {
     pub took_us: u64,
     /// Its words, cut short.
     pub words: Vec<Vec<u8>>,
+    /// How many words it had.
+    pub words_count: usize,
     /// The client's address.
     pub address: String,
     /// The client's name.
     pub name: Box<[u8]>,
+}
+
+impl Client {
+    /// A client that just came.
+    pub fn new(id: ClientId, peer: Peer, fd: i32, now_ms: u64) -> Self {
+        let flags = if peer.is_unix { flag::UNIX } else { 0 };
+        Self {
+            id,
+            peer,
+            fd,
+            created_ms: now_ms,
+            names: Mutex::new(Names {
+                user: (*b"default").into(),
+                ..Names::default()
+            }),
+            active_ms: AtomicU64::new(now_ms),
+            db: AtomicU32::new(0),
+            subscriptions: Default::default(),
+            multi: AtomicI64::new(-1),
+            watches: AtomicU32::new(0),
+            query_bytes: AtomicUsize::new(0),
+            query_free: AtomicUsize::new(0),
+            argv_bytes: AtomicUsize::new(0),
+            multi_bytes: AtomicUsize::new(0),
+            output_bytes: AtomicUsize::new(0),
+            output_shared: AtomicUsize::new(0),
+            output_segments: AtomicUsize::new(0),
+            total_in: AtomicU64::new(0),
+            total_out: AtomicU64::new(0),
+            commands: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+            batches: AtomicU64::new(0),
+            last_command: AtomicU16::new(u16::MAX),
+            protocol: AtomicU8::new(2),
+            flags: AtomicU32::new(flags),
+        }
+    }
+
+    /// Sets or clears a bit of [`flag`]; returns whether it was set.
+    pub fn set_flag(&self, bit: u32, on: bool) -> bool {
+        let old = if on {
+            self.flags.fetch_or(bit, Ordering::Relaxed)
+        } else {
+            self.flags.fetch_and(!bit, Ordering::Relaxed)
+        };
+        old & bit != 0
+    }
 }
 
 impl Shared {

@@ -112,7 +112,7 @@ fn unwatch(cx: &mut Context<'_>, _: Args<'_>, out: &mut Writer<'_>) -> Result<()
 }
 
 /// Ends all watches. The stripes of the watched keys are locked.
-fn forget_watches(cx: &mut Context<'_>) {
+pub fn forget_watches(cx: &mut Context<'_>) {
     for watch in std::mem::take(&mut cx.session.watches) {
         let flag = cx.session.watch_broken.clone();
         cx.stripe(watch.hash)

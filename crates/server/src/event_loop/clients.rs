@@ -1,14 +1,14 @@
 //! Connections coming and going, and what reaches them from elsewhere.
 
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
-
 use engine::host::ClientId;
+use engine::pubsub::Push;
+use engine::session::ReplyMode;
 use resp::Protocol;
 use socket2::Socket;
 
 use super::*;
 use crate::inbox::Peer;
-use crate::shared::{Client, Names};
+use crate::shared::Client;
 
 /// Connections accepted in one go from one listener.
 const ACCEPTS_MAX: usize = 1000;
@@ -74,30 +74,7 @@ impl<L: RawLock> EventLoop<'_, L> {
             number,
         };
         let session = Session::new(id, !self.settings.requires_password);
-        let client = Arc::new(Client {
-            id,
-            peer,
-            fd: socket.as_raw_fd(),
-            created_ms: self.now_ms,
-            names: parking_lot::Mutex::new(Names {
-                user: (*b"default").into(),
-                ..Names::default()
-            }),
-            active_ms: AtomicU64::new(self.now_ms),
-            db: AtomicU32::new(0),
-            subscriptions: Default::default(),
-            multi: AtomicI64::new(-1),
-            watches: AtomicU32::new(0),
-            query_bytes: AtomicUsize::new(0),
-            output_bytes: AtomicUsize::new(0),
-            output_segments: AtomicUsize::new(0),
-            total_in: AtomicU64::new(0),
-            total_out: AtomicU64::new(0),
-            commands: AtomicU64::new(0),
-            last_command: AtomicU16::new(u16::MAX),
-            protocol: AtomicU8::new(2),
-            flags: AtomicU32::new(0),
-        });
+        let client = Arc::new(Client::new(id, peer, socket.as_raw_fd(), self.now_ms));
         if let Err(error) = self.epoll.add(client.fd, number, true, false) {
             verbose!("Watching a new connection: {error}");
             self.shared.client_count.fetch_sub(1, Ordering::Relaxed);
@@ -115,6 +92,7 @@ impl<L: RawLock> EventLoop<'_, L> {
             return self.close(connection);
         }
         self.watch(&mut connection);
+        connection.publish_buffers();
         self.connections.insert(number, connection);
     }
 
@@ -150,7 +128,8 @@ impl<L: RawLock> EventLoop<'_, L> {
             &mut self.host,
             self.now_ms,
         );
-        if self.monitors.remove(&number) {
+        self.monitors.remove(&number);
+        if connection.session.monitors {
             self.shared.monitors.fetch_sub(1, Ordering::Relaxed);
         }
         self.shared.clients.lock().remove(&number);
@@ -223,10 +202,20 @@ impl<L: RawLock> EventLoop<'_, L> {
             match message {
                 Message::Accept(socket, peer) => self.adopt(socket, peer),
                 Message::Look => {}
+                Message::Push(number, push) if !self.is_heard(number, &push) => {}
                 other => self.host.local.push(other),
             }
         }
         self.deliver_local();
+    }
+
+    /// Whether a client still listens to what a message from another thread is about. It may have
+    /// unsubscribed while the message was on its way, and must not hear of it any more.
+    fn is_heard(&self, number: u64, push: &Push) -> bool {
+        self.connections.get(&number).is_some_and(|connection| {
+            let subscriptions = &connection.session.subscriptions;
+            subscriptions.as_ref().is_some_and(|all| all.hears(push))
+        })
     }
 
     /// Delivers messages to clients of this thread, none of which has its turn now.
@@ -310,8 +299,10 @@ impl<L: RawLock> EventLoop<'_, L> {
 
     /// Sends the reply that a client waited for, and lets it go on.
     fn answer(&mut self, connection: &mut Connection, reply: &[u8], out: &mut Output) {
-        if connection.session.reply_mode == engine::session::ReplyMode::On {
-            out.push(reply);
+        match connection.session.reply_mode {
+            ReplyMode::On | ReplyMode::SkipNext => out.push(reply),
+            ReplyMode::Off => {}
+            ReplyMode::Skip => connection.session.reply_mode = ReplyMode::On,
         }
         connection.publish(self.now_ms);
         self.resumable.push(connection.session.id.number);
@@ -363,7 +354,8 @@ impl<L: RawLock> EventLoop<'_, L> {
     /// Ends waits whose time is up, and looks again for those that asked for it.
     pub(super) fn end_waits(&mut self) {
         while let Some(&(deadline, number)) = self.deadlines.first() {
-            if deadline > self.now_ms {
+            // The clock's milliseconds are cut off: only the next one is surely past the deadline.
+            if deadline >= self.now_ms {
                 return;
             }
             self.deadlines.pop_first();
@@ -390,14 +382,13 @@ impl<L: RawLock> EventLoop<'_, L> {
         }
     }
 
-    /// Takes over which of this thread's clients monitor, from their flags.
+    /// Takes over which of this thread's clients monitor.
     pub(super) fn sync_monitor(&mut self, connection: &Connection) {
         let number = connection.session.id.number;
-        let on = connection.client.flags.load(Ordering::Relaxed) & flag::MONITOR != 0;
-        if on && self.monitors.insert(number) {
-            self.shared.monitors.fetch_add(1, Ordering::Relaxed);
-        } else if !on && self.monitors.remove(&number) {
-            self.shared.monitors.fetch_sub(1, Ordering::Relaxed);
+        if connection.session.monitors {
+            self.monitors.insert(number);
+        } else if !self.monitors.is_empty() {
+            self.monitors.remove(&number);
         }
     }
 }

@@ -10,6 +10,8 @@ const IDLE_TICK_MS: u64 = 100;
 const EXPIRE_BUDGET: usize = 128;
 /// Microseconds that a tick may spend on dead keys.
 const EXPIRE_US_MAX: u64 = 2000;
+/// Where commands count as slow that take fewer microseconds, each one is timed by itself.
+const TOGETHER_US: i64 = 1000;
 /// Milliseconds between looks at all connections.
 const CHECK_MS: u64 = 200;
 
@@ -45,12 +47,11 @@ impl<L: RawLock> EventLoop<'_, L> {
             (false, false) => IDLE_TICK_MS,
         };
         self.next_tick_ms = self.now_ms + wait;
-        self.release_paused();
         if self.now_ms >= self.next_check_ms {
             self.next_check_ms = self.now_ms + CHECK_MS;
             self.check_connections();
             self.ticks_per_us = self.shared.ticks_per_us();
-            self.slow_ticks = self.slow_ticks();
+            self.note_slow_ticks();
         }
     }
 
@@ -62,7 +63,9 @@ impl<L: RawLock> EventLoop<'_, L> {
 
     /// Removes dead keys; true where time ran out before all were gone.
     fn expire_keys(&mut self) -> bool {
-        if !self.shared.active_expire.load(Ordering::Relaxed) {
+        // During a pause of writes the data stands still.
+        let is_paused = self.shared.pause.at(self.now_ms).1;
+        if is_paused || !self.shared.active_expire.load(Ordering::Relaxed) {
             return false;
         }
         let end = sys::unix_us() + EXPIRE_US_MAX;
@@ -104,11 +107,14 @@ impl<L: RawLock> EventLoop<'_, L> {
         })
     }
 
-    /// Lets paused clients go on once the pause is over.
-    fn release_paused(&mut self) {
-        if !self.paused.is_empty()
-            && self.shared.pause.until_ms.load(Ordering::Relaxed) <= self.now_ms
-        {
+    /// Lets paused clients go on when a pause is over. Those that another one holds come back.
+    pub(super) fn release_paused(&mut self) {
+        if self.paused.is_empty() {
+            return;
+        }
+        let pause = self.shared.pause.at(self.now_ms);
+        if pause != self.pause_seen {
+            self.pause_seen = pause;
             self.resumable.append(&mut self.paused);
         }
     }
@@ -145,8 +151,8 @@ impl<L: RawLock> EventLoop<'_, L> {
         }
     }
 
-    /// From how many ticks on a command is slow.
-    pub(super) fn slow_ticks(&self) -> u64 {
+    /// Works out from how many ticks on a command is slow.
+    pub(super) fn note_slow_ticks(&mut self) {
         let slow_us = self.host.config.slowlog_log_slower_than_us;
         let monitored_us = self.host.config.latency_monitor_threshold_ms * 1000;
         let us = match i64::try_from(monitored_us) {
@@ -156,10 +162,14 @@ impl<L: RawLock> EventLoop<'_, L> {
         };
         #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
         #[allow(clippy::cast_sign_loss)] // Not negative, and saturating.
-        match u64::try_from(us) {
-            Ok(us) => (us as f64 * self.ticks_per_us) as u64,
+        let ticks = match u64::try_from(us) {
+            // What took no time at all did not run.
+            Ok(us) => ((us as f64 * self.ticks_per_us) as u64).max(1),
             Err(_) => u64::MAX,
-        }
+        };
+        self.executor.time_each((0..TOGETHER_US).contains(&us));
+        self.slow_ticks = ticks;
+        self.host.slow_ticks = ticks;
     }
 
     /// Shows how much waits to be freed.

@@ -1,9 +1,9 @@
 //! Reading, decoding and running a connection's requests.
 
+use command::Flags;
 use engine::Entry;
 
 use super::*;
-use crate::shared::SlowEntry;
 
 /// Requests decoded at once.
 const BATCH_REQUESTS_MAX: usize = 512;
@@ -34,7 +34,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         let fd = connection.fd();
         let mut buf = std::mem::take(&mut self.buf);
         buf.clear();
-        let is_fresh = connection.input.is_empty();
+        let is_fresh = connection.input.is_empty() && !connection.is_held;
         let into = if is_fresh {
             &mut buf
         } else {
@@ -66,10 +66,14 @@ impl<L: RawLock> EventLoop<'_, L> {
                 .client
                 .total_in
                 .fetch_add(got as u64, Ordering::Relaxed);
-            if is_fresh {
+            connection.client.reads.fetch_add(1, Ordering::Relaxed);
+            if connection.session.closing {
+                // It has said its last word: what else it says is not heard.
+                connection.input.clear();
+            } else if is_fresh {
                 let used = self.run_requests(connection, &buf);
                 connection.input.extend_from_slice(&buf[used..]);
-            } else {
+            } else if !connection.is_held {
                 self.run_input(connection);
             }
             let limit = self
@@ -117,6 +121,10 @@ impl<L: RawLock> EventLoop<'_, L> {
         let mut out = std::mem::take(&mut self.out);
         let mut batch = std::mem::take(&mut self.batch);
         let (mut at, mut ran_in_all) = (0, 0);
+        if !connection.session.authenticated && !self.settings.requires_password {
+            // The password was taken away since.
+            connection.session.authenticated = true;
+        }
         self.host.client = Some(connection.client.clone());
         self.executor.begin(&mut self.host);
         loop {
@@ -178,10 +186,17 @@ impl<L: RawLock> EventLoop<'_, L> {
         batch.clear();
         batch.shrink();
         self.batch = batch;
+        self.host.client = None;
+        if ran_in_all > 0 {
+            let client = &connection.client;
+            client.commands.fetch_add(ran_in_all, Ordering::Relaxed);
+            client.batches.fetch_add(1, Ordering::Relaxed);
+        }
+        self.sync_monitor(connection);
+        // Before the reply goes: whoever read it may ask at once how the client stands.
+        connection.publish(self.now_ms);
         self.send(connection, &mut out);
         self.out = out;
-        connection.publish(self.now_ms);
-        self.sync_monitor(connection);
         at
     }
 
@@ -193,7 +208,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         batch: &Batch,
         out: &mut Output,
     ) -> (usize, Turn) {
-        let paused = self.shared.pause.until_ms.load(Ordering::Relaxed) > self.now_ms;
+        let pause = self.shared.pause.at(self.now_ms);
         let mut prepared: [(Option<&Entry>, Option<u64>); WINDOW] = [(None, None); WINDOW];
         let mut first = 0;
         while first < batch.len() {
@@ -217,7 +232,7 @@ impl<L: RawLock> EventLoop<'_, L> {
             }
             for (index, &(entry, hash)) in prepared[..count].iter().enumerate() {
                 let args = batch.args(first + index, data);
-                if paused && self.is_paused(entry) {
+                if pause.1 && self.is_paused(pause, &connection.session, entry, args) {
                     self.paused.push(connection.session.id.number);
                     return (first + index, Turn::Held);
                 }
@@ -257,7 +272,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         if ticks >= self.slow_ticks
             && let Some(entry) = entry
         {
-            self.note_slow(connection, entry, args, ticks);
+            self.host.note_slow(entry, args, ticks);
         }
         if !self.host.local.is_empty() {
             self.deliver_to(connection, out);
@@ -267,52 +282,33 @@ impl<L: RawLock> EventLoop<'_, L> {
         }
     }
 
-    fn is_paused(&self, entry: Option<&Entry>) -> bool {
-        let Some(entry) = entry else { return false };
-        let flags = entry.flags;
-        if matches!(entry.command.name, "pause" | "unpause") {
+    /// Whether a pause holds this command back. `pause` says whether it holds all, and writes.
+    #[cold]
+    fn is_paused(
+        &self,
+        pause: (bool, bool),
+        session: &Session,
+        entry: Option<&Entry>,
+        args: Args<'_>,
+    ) -> bool {
+        // What is refused anyway is refused at once.
+        let Some(entry) = entry.filter(|entry| entry.arity_allows(args.len())) else {
+            return false;
+        };
+        let name = &*entry.full_name;
+        if !session.authenticated || matches!(name, "client|pause" | "client|unpause") {
             return false;
         }
-        !self.shared.pause.writes_only.load(Ordering::Relaxed)
-            || flags.has(command::Flags::WRITE)
-            || matches!(entry.command.name, "exec" | "publish" | "spublish")
-    }
-
-    #[cold]
-    fn note_slow(&mut self, connection: &Connection, entry: &Entry, args: Args<'_>, ticks: u64) {
-        let config = &self.host.config;
-        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
-        #[allow(clippy::cast_sign_loss)] // Microseconds of one command.
-        let took_us = (ticks as f64 / self.ticks_per_us) as u64;
-        let monitored_ms = config.latency_monitor_threshold_ms;
-        if monitored_ms > 0 && took_us >= monitored_ms * 1000 {
-            let is_fast = entry.flags.has(command::Flags::FAST);
-            let event = if is_fast { "fast-command" } else { "command" };
-            let mut latency = self.shared.latency.lock();
-            latency.note(event, sys::unix_us() / 1_000_000, took_us / 1000);
-        }
-        if i64::try_from(took_us).is_ok_and(|us| us < config.slowlog_log_slower_than_us)
-            || config.slowlog_log_slower_than_us < 0
-            || config.slowlog_max_len == 0
-            || entry.flags.has(command::Flags::SKIP_SLOWLOG)
-        {
-            return;
-        }
-        let words = crate::commands::shown_words(config, entry, args);
-        let mut log = self.shared.slowlog.lock();
-        let number = log.next;
-        log.next += 1;
-        log.took_us_sum += took_us;
-        log.took_us_max = log.took_us_max.max(took_us);
-        log.entries.push_front(SlowEntry {
-            number,
-            at_s: self.now_ms / 1000,
-            took_us,
-            words,
-            address: connection.client.peer.address.clone(),
-            name: connection.client.names.lock().name.clone(),
-        });
-        log.entries
-            .truncate(usize::try_from(config.slowlog_max_len).unwrap_or(usize::MAX));
+        let writes = |entry: &Entry| {
+            let name = entry.command.name;
+            entry.flags.has(Flags::WRITE) || matches!(name, "publish" | "spublish")
+        };
+        let entries = self.shared.keys.table.entries();
+        let queued_write = name == "exec"
+            && session.multi.as_ref().is_some_and(|multi| {
+                let mut queued = multi.queued.iter();
+                queued.any(|(id, _)| entries.get(usize::from(*id)).is_some_and(writes))
+            });
+        pause.0 || pause.1 && (writes(entry) || queued_write)
     }
 }

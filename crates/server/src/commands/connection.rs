@@ -1,0 +1,218 @@
+//! AUTH, HELLO and RESET: who a connection is, and which protocol it speaks.
+//!
+//! There is one user, `default`. Without `requirepass` its password is anything.
+
+use command::arg::*;
+use command::{Acl, Arity, Flags, Group, Shape};
+use engine::commands::{pubsub, transactions};
+use engine::handler::runs;
+use engine::session::ReplyMode;
+use engine::{Command, CommandError, Context, number};
+use resp::{Args, Protocol, Writer};
+
+use crate::config::{Config, REDIS_VERSION};
+use crate::host::ThreadHost;
+use crate::shared::flag;
+
+/// The family.
+pub(super) const COMMANDS: &[Command] = &[AUTH, HELLO, RESET];
+
+/// The only user.
+const USER: &[u8] = b"default";
+
+const WRONG_PASSWORD: CommandError =
+    CommandError::text("WRONGPASS invalid username-password pair or user is disabled.");
+
+const AUTH: Command = Command {
+    name: "auth",
+    group: Group::Connection,
+    since: "1.0.0",
+    summary: "Identifies the connection as a user.",
+    complexity: "O(N)",
+    arity: Arity::at_least(2),
+    flags: Flags::NOSCRIPT
+        .with(Flags::LOADING)
+        .with(Flags::STALE)
+        .with(Flags::FAST)
+        .with(Flags::NO_AUTH)
+        .with(Flags::ALLOW_BUSY),
+    acl: Acl::CONNECTION,
+    args: &[
+        string("username").since("6.0.0").optional(),
+        string("password"),
+    ],
+    reply: &[Shape::Ok],
+    history: &[("6.0.0", "Takes a user's name before the password.")],
+    ..runs(auth)
+};
+
+fn auth(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
+    match args.len() {
+        2 if ThreadHost::of(cx).config.requirepass.is_none() => {
+            return Err(CommandError::text(
+                "ERR AUTH <password> called without any password configured for the default user. \
+                 Are you sure your configuration is correct?",
+            ));
+        }
+        2 => log_in(cx, USER, args.at(1))?,
+        3 => log_in(cx, args.at(1), args.at(2))?,
+        _ => return Err(CommandError::Syntax),
+    }
+    out.ok();
+    Ok(())
+}
+
+/// Authenticates the connection. On an error it stays what it was.
+fn log_in(cx: &mut Context<'_>, user: &[u8], password: &[u8]) -> Result<(), CommandError> {
+    if user != USER || !is_password(&ThreadHost::of(cx).config, password) {
+        return Err(WRONG_PASSWORD);
+    }
+    cx.session.authenticated = true;
+    Ok(())
+}
+
+/// Whether `given` is the password. How long it takes says nothing about where they differ.
+fn is_password(config: &Config, given: &[u8]) -> bool {
+    let Some(password) = &config.requirepass else {
+        return true;
+    };
+    let mut difference = password.len() ^ given.len();
+    for (index, &byte) in given.iter().enumerate() {
+        difference |= usize::from(byte ^ password[index % password.len()]);
+    }
+    difference == 0
+}
+
+const HELLO: Command = Command {
+    name: "hello",
+    group: Group::Connection,
+    since: "6.0.0",
+    summary: "Chooses the protocol, optionally logs in, and describes the server.",
+    complexity: "O(1)",
+    arity: Arity::at_least(1),
+    flags: Flags::NOSCRIPT
+        .with(Flags::LOADING)
+        .with(Flags::STALE)
+        .with(Flags::FAST)
+        .with(Flags::NO_AUTH)
+        .with(Flags::ALLOW_BUSY),
+    acl: Acl::CONNECTION,
+    args: &[block(
+        "arguments",
+        &[
+            int("protover"),
+            block("auth", &[string("username"), string("password")])
+                .token("AUTH")
+                .optional(),
+            string("clientname").token("SETNAME").optional(),
+        ],
+    )
+    .optional()],
+    reply: &[Shape::Map],
+    history: &[("6.2.0", "The version of the protocol may be left out.")],
+    ..runs(hello)
+};
+
+fn hello(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
+    let protocol = match args.get(1).map(number::int) {
+        None => cx.session.protocol,
+        Some(Err(_)) => {
+            return Err(CommandError::text(
+                "ERR Protocol version is not an integer or out of range",
+            ));
+        }
+        Some(Ok(2)) => Protocol::Resp2,
+        Some(Ok(3)) => Protocol::Resp3,
+        Some(Ok(_)) => {
+            return Err(CommandError::text("NOPROTO unsupported protocol version"));
+        }
+    };
+    let (mut login, mut name) = (None, None);
+    let mut at = 2;
+    while at < args.len() {
+        if args.is(at, "AUTH") && at + 2 < args.len() {
+            login = Some((args.at(at + 1), args.at(at + 2)));
+            at += 3;
+        } else if args.is(at, "SETNAME") && at + 1 < args.len() {
+            super::client::check_name(args.at(at + 1), "Client names")?;
+            name = Some(args.at(at + 1));
+            at += 2;
+        } else {
+            let option = String::from_utf8_lossy(args.at(at));
+            let option: String = option.chars().take(128).collect();
+            return Err(CommandError::err(format!(
+                "Syntax error in HELLO option '{option}'"
+            )));
+        }
+    }
+    if let Some((user, password)) = login {
+        log_in(cx, user, password)?;
+    }
+    if !cx.session.authenticated {
+        return Err(CommandError::text(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
+             HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
+             select the RESP protocol version at the same time",
+        ));
+    }
+    if let (Some(name), Some(client)) = (name, &ThreadHost::of(cx).client) {
+        client.names.lock().name = name.into();
+    }
+    cx.session.protocol = protocol;
+    out.set_protocol(protocol);
+    out.map(7);
+    out.text("server");
+    out.text("redis");
+    out.text("version");
+    out.text(REDIS_VERSION);
+    out.text("proto");
+    out.int(if protocol == Protocol::Resp3 { 3 } else { 2 });
+    out.text("id");
+    out.int(i64::try_from(cx.session.id.number).unwrap_or(i64::MAX));
+    out.text("mode");
+    out.text("standalone");
+    out.text("role");
+    out.text("master");
+    out.text("modules");
+    out.array(0);
+    Ok(())
+}
+
+const RESET: Command = Command {
+    name: "reset",
+    group: Group::Connection,
+    since: "6.2.0",
+    summary: "Puts the connection back into the state of a new one.",
+    complexity: "O(1)",
+    arity: Arity::exactly(1),
+    flags: Flags::NOSCRIPT
+        .with(Flags::LOADING)
+        .with(Flags::STALE)
+        .with(Flags::FAST)
+        .with(Flags::NO_AUTH)
+        .with(Flags::ALLOW_BUSY),
+    acl: Acl::CONNECTION,
+    reply: &[Shape::Simple],
+    ..runs(reset)
+};
+
+/// The stripes of the watched keys are locked.
+fn reset(cx: &mut Context<'_>, _: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
+    cx.session.multi = None;
+    transactions::forget_watches(cx);
+    pubsub::forget_subscriptions(cx);
+    super::monitor::stop(cx);
+    let session = &mut *cx.session;
+    session.db = 0;
+    session.protocol = Protocol::Resp2;
+    session.reply_mode = ReplyMode::On;
+    session.no_touch = false;
+    session.authenticated = !cx.settings.requires_password;
+    if let Some(client) = &ThreadHost::of(cx).client {
+        client.names.lock().name = Box::default();
+        client.set_flag(flag::NO_EVICT, false);
+    }
+    out.set_protocol(Protocol::Resp2);
+    out.simple("RESET");
+    Ok(())
+}

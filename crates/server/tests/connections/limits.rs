@@ -1,0 +1,155 @@
+//! Limits: what a client may hold, and how many there may be.
+
+use super::*;
+
+#[test]
+fn a_slow_subscriber_is_dropped_at_its_limit() {
+    for threads in THREADS {
+        let server = server(&[
+            "--threads",
+            threads,
+            "--client-output-buffer-limit",
+            "pubsub 1mb 0 0",
+        ]);
+        let mut subscriber = connect(&server);
+        let id = id(&mut subscriber);
+        call(&mut subscriber, "SUBSCRIBE c");
+        let mut publisher = connect(&server);
+        let text = "x".repeat(100_000);
+        let mut waiting = 0;
+        until("it is dropped", || {
+            let bytes = field(&mut publisher, id, "omem");
+            waiting = waiting.max(bytes.and_then(|n| n.parse().ok()).unwrap_or(0));
+            publisher.call(&["PUBLISH", "c", &text]).expect("a reply") == Reply::Integer(0)
+        });
+        assert!(waiting > 0, "it was never seen to be slow");
+        assert!(waiting < 2 << 20, "{waiting} bytes waited for it");
+        expect_closed(&mut subscriber);
+    }
+}
+
+#[test]
+fn a_reader_that_is_only_slow_gets_everything() {
+    let server = server(&["--threads", "2"]);
+    let mut client = connect(&server);
+    let long = "x".repeat(1 << 20);
+    client.call(&["SET", "k", &long]).expect("a reply");
+    for _ in 0..32 {
+        client.send(&["GET", "k"]).expect("it is read");
+    }
+    for _ in 0..32 {
+        assert_eq!(client.receive().expect("a reply"), bulk(&long));
+    }
+}
+
+#[test]
+fn a_query_past_its_limit_closes_the_connection() {
+    let server = server(&["--client-query-buffer-limit", "1mb"]);
+    let mut client = connect(&server);
+    client
+        .send_bytes(b"*2\r\n$3\r\nGET\r\n$3000000\r\n")
+        .expect("it is read");
+    let chunk = vec![b'x'; 100_000];
+    let mut sent = 0;
+    until("it is closed", || {
+        sent += chunk.len();
+        client.send_bytes(&chunk).is_err() || sent > 20_000_000
+    });
+    assert!(sent <= 20_000_000, "it took {sent} bytes");
+    assert_eq!(call(&mut connect(&server), "PING"), status("PONG"));
+}
+
+#[test]
+fn no_more_clients_than_allowed() {
+    let server = server(&["--maxclients", "3", "--threads", "2"]);
+    let mut clients: Vec<Client> = Vec::new();
+    // The one that asked whether the server is ready may not be gone yet.
+    until("three are in", || {
+        let mut client = connect(&server);
+        if client.call(&["PING"]).is_ok_and(|reply| !reply.is_error()) {
+            clients.push(client);
+        }
+        clients.len() == 3
+    });
+    let mut fourth = connect(&server);
+    let refused = fourth.receive().expect("an error");
+    assert_eq!(
+        refused,
+        Reply::Error(b"ERR max number of clients reached".to_vec())
+    );
+    expect_closed(&mut fourth);
+    clients.pop();
+    until("there is room again", || {
+        connect(&server)
+            .call(&["PING"])
+            .is_ok_and(|reply| !reply.is_error())
+    });
+}
+
+#[test]
+fn idle_clients_go_and_subscribers_stay() {
+    let server = server(&["--timeout", "1", "--threads", "2"]);
+    let mut subscriber = connect(&server);
+    call(&mut subscriber, "SUBSCRIBE c");
+    let mut waiter = connect(&server);
+    waiter.send(&["BLPOP", "list", "0"]).expect("it is read");
+    let mut idle = connect(&server);
+    call(&mut idle, "PING");
+    assert!(matches!(idle.receive(), Err(Error::Closed)));
+    let mut other = connect(&server);
+    assert_eq!(call(&mut other, "PUBLISH c hi"), Reply::Integer(1));
+    assert_eq!(call(&mut other, "RPUSH list x"), Reply::Integer(1));
+    assert!(!waiter.receive().expect("what it waited for").is_error());
+}
+
+#[test]
+fn little_is_taken_before_the_password() {
+    let server = server(&["--requirepass", "secret", "--threads", "2"]);
+    let wrong: &[(&[u8], &str)] = &[
+        (b"*11\r\n", "unauthenticated multibulk length"),
+        (b"*2\r\n$16385\r\n", "unauthenticated bulk length"),
+    ];
+    for (bytes, reason) in wrong {
+        let mut client = connect(&server);
+        client.send_bytes(bytes).expect("it is read");
+        let want = Reply::Error(format!("ERR Protocol error: {reason}").into_bytes());
+        assert_eq!(client.receive().expect("an error"), want);
+        expect_closed(&mut client);
+    }
+    let mut client = connect(&server);
+    for command in [
+        "PING",
+        "GET k",
+        "MULTI",
+        "CLIENT ID",
+        "SUBSCRIBE c",
+        "HELLO 3",
+    ] {
+        let reply = call(&mut client, command);
+        let Reply::Error(text) = &reply else {
+            panic!("{command}: {reply:?}");
+        };
+        assert!(text.starts_with(b"NOAUTH"), "{command}: {reply:?}");
+    }
+    for login in ["AUTH wrong", "AUTH default wrong", "AUTH nobody secret"] {
+        let Reply::Error(text) = call(&mut client, login) else {
+            panic!("{login} went through");
+        };
+        assert!(text.starts_with(b"WRONGPASS"));
+    }
+    // Once it is in, in the same breath too, everything is allowed.
+    let mut bytes = Vec::new();
+    client::encode(&["AUTH", "secret"], &mut bytes);
+    client::encode(&["ECHO", &"x".repeat(100_000)], &mut bytes);
+    client.send_bytes(&bytes).expect("it is read");
+    assert_eq!(client.receive().expect("a reply"), status("OK"));
+    assert_eq!(
+        client.receive().expect("a reply"),
+        bulk(&"x".repeat(100_000))
+    );
+    assert_eq!(call(&mut client, "RESET"), status("RESET"));
+    assert!(call(&mut client, "PING").is_error());
+    let hello = call(&mut client, "HELLO 3 AUTH default secret SETNAME me");
+    assert_eq!(hello.field("proto"), Some(&Reply::Integer(3)));
+    assert_eq!(call(&mut client, "CLIENT GETNAME"), bulk("me"));
+}
