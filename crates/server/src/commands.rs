@@ -1,5 +1,15 @@
 //! Commands that belong to the server rather than to the keyspace.
 
+mod acl;
+mod command;
+mod config;
+mod debug;
+mod info;
+mod latency;
+mod lifecycle;
+mod lolwut;
+mod memory;
+
 use std::sync::Arc;
 
 use engine::session::Session;
@@ -10,7 +20,17 @@ use crate::config::Config;
 use crate::host::ThreadHost;
 
 /// All families of the server.
-pub const FAMILIES: &[&[Command]] = &[];
+pub const FAMILIES: &[&[Command]] = &[
+    acl::COMMANDS,
+    command::COMMANDS,
+    config::COMMANDS,
+    debug::COMMANDS,
+    info::COMMANDS,
+    latency::COMMANDS,
+    lifecycle::COMMANDS,
+    lolwut::COMMANDS,
+    memory::COMMANDS,
+];
 
 /// Words of a command that the slow log keeps at most, and bytes of each.
 const SHOWN_WORDS_MAX: usize = 32;
