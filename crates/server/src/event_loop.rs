@@ -64,7 +64,8 @@ pub struct EventLoop<'k, L: RawLock> {
     dirty: Vec<u64>,
     /// Connections that a pause holds.
     paused: Vec<u64>,
-    /// Whether a pause held all commands, and writes, when `paused` was looked at last.
+    /// Whether a pause held all commands, and writes, when the first of `paused` came or they were
+    /// looked at last.
     pause_seen: (bool, bool),
     buf: Vec<u8>,
     batch: Batch,

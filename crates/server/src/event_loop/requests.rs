@@ -233,6 +233,9 @@ impl<L: RawLock> EventLoop<'_, L> {
             for (index, &(entry, hash)) in prepared[..count].iter().enumerate() {
                 let args = batch.args(first + index, data);
                 if pause.1 && self.is_paused(pause, &connection.session, entry, args) {
+                    if self.paused.is_empty() {
+                        self.pause_seen = pause;
+                    }
                     self.paused.push(connection.session.id.number);
                     return (first + index, Turn::Held);
                 }
