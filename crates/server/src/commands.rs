@@ -1,20 +1,38 @@
 //! Commands that belong to the server rather than to the keyspace.
 
-use engine::Command;
-
+mod acl;
 mod client;
+mod command;
+mod config;
 mod connection;
+mod debug;
+mod info;
+mod latency;
+mod lifecycle;
+mod lolwut;
+mod memory;
 mod monitor;
 mod secrets;
 mod slowlog;
+
+use engine::Command;
 
 pub use monitor::monitor_line;
 pub use slowlog::shown_words;
 
 /// All families of the server.
 pub const FAMILIES: &[&[Command]] = &[
+    acl::COMMANDS,
     client::COMMANDS,
+    command::COMMANDS,
+    config::COMMANDS,
     connection::COMMANDS,
+    debug::COMMANDS,
+    info::COMMANDS,
+    latency::COMMANDS,
+    lifecycle::COMMANDS,
+    lolwut::COMMANDS,
+    memory::COMMANDS,
     monitor::COMMANDS,
     slowlog::COMMANDS,
 ];

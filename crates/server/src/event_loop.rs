@@ -204,7 +204,6 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
                 let ticks = structure::ticks::now().wrapping_sub(began);
                 self.network().busy_ticks.add(ticks);
                 self.network().busy_cycles.add(1);
-                self.network().busy_cycles.add(1);
             }
         }
         self.close_all();

@@ -17,6 +17,7 @@ use command::{Acl, Arity, Flags, Group, KeySpec, Shape};
 use resp::{Args, Writer};
 
 pub(super) use copy::db_index;
+pub use object::encoding;
 
 use crate::handler::runs;
 use crate::notify::Class;

@@ -9,7 +9,29 @@ use resp::{Args, Writer};
 /// The family.
 pub const COMMANDS: &[Command] = &[COMMAND];
 
-//@DECL COMMAND
+const COMMAND: Command = Command {
+    name: "command",
+    group: Group::Server,
+    since: "2.8.13",
+    summary: "Describes all commands.",
+    complexity: "O(N)",
+    arity: Arity::at_least(1),
+    flags: Flags::LOADING.with(Flags::STALE),
+    acl: Acl::CONNECTION,
+    reply: &[Shape::Array],
+    tips: &["nondeterministic_output_order"],
+    run: runs(command).run,
+    ..Command::container(&[
+        COMMAND_COUNT,
+        COMMAND_DOCS,
+        COMMAND_GETKEYS,
+        COMMAND_GETKEYSANDFLAGS,
+        COMMAND_HELP,
+        COMMAND_INFO,
+        COMMAND_LIST,
+    ])
+};
+
 fn command(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     if args.len() > 1 {
         return Err(cx.unknown_subcommand(args));
@@ -18,7 +40,19 @@ fn command(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result
     Ok(())
 }
 
-//@DECL COMMAND_COUNT
+const COMMAND_COUNT: Command = Command {
+    name: "count",
+    group: Group::Server,
+    since: "2.8.13",
+    summary: "Counts the commands.",
+    complexity: "O(1)",
+    arity: Arity::exactly(2),
+    flags: Flags::LOADING.with(Flags::STALE),
+    acl: Acl::CONNECTION,
+    reply: &[Shape::Int],
+    ..runs(command_count)
+};
+
 fn command_count(
     cx: &mut Context<'_>,
     _: Args<'_>,
@@ -28,7 +62,21 @@ fn command_count(
     Ok(())
 }
 
-//@DECL COMMAND_DOCS
+const COMMAND_DOCS: Command = Command {
+    name: "docs",
+    group: Group::Server,
+    since: "7.0.0",
+    summary: "Documents commands.",
+    complexity: "O(N)",
+    arity: Arity::at_least(2),
+    flags: Flags::LOADING.with(Flags::STALE),
+    acl: Acl::CONNECTION,
+    args: &[string("command-name").optional().multiple()],
+    reply: &[Shape::Map],
+    tips: &["nondeterministic_output_order"],
+    ..runs(command_docs)
+};
+
 fn command_docs(
     cx: &mut Context<'_>,
     args: Args<'_>,
@@ -38,7 +86,20 @@ fn command_docs(
     Ok(())
 }
 
-//@DECL COMMAND_GETKEYS
+const COMMAND_GETKEYS: Command = Command {
+    name: "getkeys",
+    group: Group::Server,
+    since: "2.8.13",
+    summary: "Returns the keys of a command line.",
+    complexity: "O(N)",
+    arity: Arity::at_least(3),
+    flags: Flags::LOADING.with(Flags::STALE),
+    acl: Acl::CONNECTION,
+    args: &[string("command"), string("arg").optional().multiple()],
+    reply: &[Shape::Array],
+    ..runs(command_getkeys)
+};
+
 fn command_getkeys(
     cx: &mut Context<'_>,
     args: Args<'_>,
@@ -48,7 +109,20 @@ fn command_getkeys(
         .map_err(|error| CommandError::err(error.text()))
 }
 
-//@DECL COMMAND_GETKEYSANDFLAGS
+const COMMAND_GETKEYSANDFLAGS: Command = Command {
+    name: "getkeysandflags",
+    group: Group::Server,
+    since: "7.0.0",
+    summary: "Returns the keys of a command line and what it does with each.",
+    complexity: "O(N)",
+    arity: Arity::at_least(3),
+    flags: Flags::LOADING.with(Flags::STALE),
+    acl: Acl::CONNECTION,
+    args: &[string("command"), string("arg").optional().multiple()],
+    reply: &[Shape::Array],
+    ..runs(command_getkeysandflags)
+};
+
 fn command_getkeysandflags(
     cx: &mut Context<'_>,
     args: Args<'_>,
@@ -58,7 +132,19 @@ fn command_getkeysandflags(
         .map_err(|error| CommandError::err(error.text()))
 }
 
-//@DECL COMMAND_HELP
+const COMMAND_HELP: Command = Command {
+    name: "help",
+    group: Group::Server,
+    since: "5.0.0",
+    summary: "Lists the subcommands.",
+    complexity: "O(1)",
+    arity: Arity::exactly(2),
+    flags: Flags::LOADING.with(Flags::STALE),
+    acl: Acl::CONNECTION,
+    reply: &[Shape::Array],
+    ..runs(command_help)
+};
+
 fn command_help(
     cx: &mut Context<'_>,
     _: Args<'_>,
@@ -87,7 +173,22 @@ fn command_help(
     Ok(())
 }
 
-//@DECL COMMAND_INFO
+const COMMAND_INFO: Command = Command {
+    name: "info",
+    group: Group::Server,
+    since: "2.8.13",
+    summary: "Describes the commands it is given.",
+    complexity: "O(N)",
+    arity: Arity::at_least(2),
+    flags: Flags::LOADING.with(Flags::STALE),
+    acl: Acl::CONNECTION,
+    args: &[string("command-name").optional().multiple()],
+    reply: &[Shape::Array],
+    tips: &["nondeterministic_output_order"],
+    history: &[("7.0.0", "Without a name it describes every command.")],
+    ..runs(command_info)
+};
+
 fn command_info(
     cx: &mut Context<'_>,
     args: Args<'_>,
@@ -97,7 +198,30 @@ fn command_info(
     Ok(())
 }
 
-//@DECL COMMAND_LIST
+const COMMAND_LIST: Command = Command {
+    name: "list",
+    group: Group::Server,
+    since: "7.0.0",
+    summary: "Lists the names of commands.",
+    complexity: "O(N)",
+    arity: Arity::at_least(2),
+    flags: Flags::LOADING.with(Flags::STALE),
+    acl: Acl::CONNECTION,
+    args: &[one_of(
+        "filterby",
+        &[
+            string("module-name").token("MODULE"),
+            string("category").token("ACLCAT"),
+            pattern("pattern").token("PATTERN"),
+        ],
+    )
+    .token("FILTERBY")
+    .optional()],
+    reply: &[Shape::Array],
+    tips: &["nondeterministic_output_order"],
+    ..runs(command_list)
+};
+
 fn command_list(
     cx: &mut Context<'_>,
     args: Args<'_>,

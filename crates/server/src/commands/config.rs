@@ -4,11 +4,10 @@
 //! of it or nothing. One change at a time.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use command::arg::*;
 use command::{Arity, Flags, Group, Shape};
-use engine::handler::runs;
+use engine::handler::{runs, runs_on_all};
 use engine::{Command, CommandError, Context};
 use resp::{Args, Writer};
 
@@ -23,9 +22,38 @@ pub const COMMANDS: &[Command] = &[CONFIG];
 /// Descriptors beside those of clients.
 const RESERVED_FILES: u64 = 64;
 
-//@DECL CONFIG
+const CONFIG: Command = Command {
+    name: "config",
+    group: Group::Server,
+    since: "2.0.0",
+    summary: "Reads and changes the configuration.",
+    arity: Arity::at_least(2),
+    ..Command::container(&[
+        CONFIG_GET,
+        CONFIG_HELP,
+        CONFIG_RESETSTAT,
+        CONFIG_REWRITE,
+        CONFIG_SET,
+    ])
+};
 
-//@DECL CONFIG_GET
+const CONFIG_GET: Command = Command {
+    name: "get",
+    group: Group::Server,
+    since: "2.0.0",
+    summary: "Returns the settings whose names match patterns.",
+    complexity: "O(N)",
+    arity: Arity::at_least(3),
+    flags: Flags::ADMIN
+        .with(Flags::NOSCRIPT)
+        .with(Flags::LOADING)
+        .with(Flags::STALE),
+    args: &[string("parameter").multiple()],
+    reply: &[Shape::Map],
+    history: &[("7.0.0", "Takes several patterns.")],
+    ..runs(config_get)
+};
+
 fn config_get(
     cx: &mut Context<'_>,
     args: Args<'_>,
@@ -41,7 +69,18 @@ fn config_get(
     Ok(())
 }
 
-//@DECL CONFIG_HELP
+const CONFIG_HELP: Command = Command {
+    name: "help",
+    group: Group::Server,
+    since: "5.0.0",
+    summary: "Lists the subcommands.",
+    complexity: "O(1)",
+    arity: Arity::exactly(2),
+    flags: Flags::LOADING.with(Flags::STALE),
+    reply: &[Shape::Array],
+    ..runs(config_help)
+};
+
 fn config_help(
     cx: &mut Context<'_>,
     _: Args<'_>,
@@ -64,7 +103,22 @@ fn config_help(
     Ok(())
 }
 
-//@DECL CONFIG_RESETSTAT all
+const CONFIG_RESETSTAT: Command = Command {
+    name: "resetstat",
+    group: Group::Server,
+    since: "2.0.0",
+    summary: "Sets the counters of INFO back to zero.",
+    complexity: "O(1)",
+    arity: Arity::exactly(2),
+    flags: Flags::ADMIN
+        .with(Flags::NOSCRIPT)
+        .with(Flags::LOADING)
+        .with(Flags::STALE),
+    reply: &[Shape::Ok],
+    tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+    ..runs_on_all(config_resetstat)
+};
+
 fn config_resetstat(
     cx: &mut Context<'_>,
     _: Args<'_>,
@@ -85,7 +139,22 @@ fn config_resetstat(
     Ok(())
 }
 
-//@DECL CONFIG_REWRITE
+const CONFIG_REWRITE: Command = Command {
+    name: "rewrite",
+    group: Group::Server,
+    since: "2.8.0",
+    summary: "Writes the present settings to the configuration file.",
+    complexity: "O(1)",
+    arity: Arity::exactly(2),
+    flags: Flags::ADMIN
+        .with(Flags::NOSCRIPT)
+        .with(Flags::LOADING)
+        .with(Flags::STALE),
+    reply: &[Shape::Ok],
+    tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+    ..runs(config_rewrite)
+};
+
 fn config_rewrite(
     cx: &mut Context<'_>,
     _: Args<'_>,
@@ -101,17 +170,37 @@ fn config_rewrite(
     Ok(())
 }
 
-//@DECL CONFIG_SET
+const CONFIG_SET: Command = Command {
+    name: "set",
+    group: Group::Server,
+    since: "2.0.0",
+    summary: "Changes settings of the running server.",
+    complexity: "O(N)",
+    arity: Arity::at_least(4),
+    flags: Flags::ADMIN
+        .with(Flags::NOSCRIPT)
+        .with(Flags::LOADING)
+        .with(Flags::STALE),
+    args: &[block("data", &[string("parameter"), string("value")]).multiple()],
+    reply: &[Shape::Ok],
+    tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+    history: &[("7.0.0", "Takes several settings.")],
+    ..runs(config_set)
+};
+
 fn config_set(
     cx: &mut Context<'_>,
     args: Args<'_>,
     out: &mut Writer<'_>,
 ) -> Result<(), CommandError> {
-    if args.len() % 2 != 0 {
+    if !args.len().is_multiple_of(2) {
         return Err(cx.arity_error());
     }
     let host = ThreadHost::of(cx);
-    let is_local = host.client.as_ref().is_none_or(|client| client.peer.is_local);
+    let is_local = host
+        .client
+        .as_ref()
+        .is_none_or(|client| client.peer.is_local);
     let shared: Arc<Shared> = host.shared.clone();
     let _one_at_a_time = shared.config_change.lock();
     let words: Vec<&[u8]> = args.from(2).iter().collect();

@@ -13,13 +13,32 @@ use engine::{Command, CommandError, Context};
 use resp::{Args, Writer};
 
 use facts::Facts;
-pub use fields::human;
 use fields::SECTIONS;
+pub use fields::human;
 
 /// The family.
 pub const COMMANDS: &[Command] = &[INFO];
 
-//@DECL INFO all
+const INFO: Command = Command {
+    name: "info",
+    group: Group::Server,
+    since: "1.0.0",
+    summary: "Describes the server and counts what it did.",
+    complexity: "O(1)",
+    arity: Arity::at_least(1),
+    flags: Flags::LOADING.with(Flags::STALE),
+    acl: Acl::DANGEROUS,
+    args: &[string("section").optional().multiple()],
+    reply: &[Shape::Verbatim],
+    tips: &[
+        "nondeterministic_output",
+        "request_policy:all_shards",
+        "response_policy:special",
+    ],
+    history: &[("7.0.0", "Takes several sections.")],
+    ..runs_on_all(info)
+};
+
 fn info(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let asked = args.from(1);
     let names = |section: &fields::Section| {

@@ -33,16 +33,40 @@ const NO_MODULES: CommandError = CommandError::text(
      configuration file, and then restart the server.",
 );
 
-//@DECL BGREWRITEAOF
-fn bgrewriteaof(
-    _: &mut Context<'_>,
-    _: Args<'_>,
-    _: &mut Writer<'_>,
-) -> Result<(), CommandError> {
+const BGREWRITEAOF: Command = Command {
+    name: "bgrewriteaof",
+    group: Group::Server,
+    since: "1.0.0",
+    summary: "Rewrites the append-only file in the background.",
+    complexity: "O(1)",
+    arity: Arity::exactly(1),
+    flags: Flags::ADMIN
+        .with(Flags::NOSCRIPT)
+        .with(Flags::NO_ASYNC_LOADING),
+    reply: &[Shape::Simple],
+    ..runs(bgrewriteaof)
+};
+
+fn bgrewriteaof(_: &mut Context<'_>, _: Args<'_>, _: &mut Writer<'_>) -> Result<(), CommandError> {
     Err(NO_FILES)
 }
 
-//@DECL BGSAVE
+const BGSAVE: Command = Command {
+    name: "bgsave",
+    group: Group::Server,
+    since: "1.0.0",
+    summary: "Writes a snapshot to disk in the background.",
+    complexity: "O(1)",
+    arity: Arity::at_least(1),
+    flags: Flags::ADMIN
+        .with(Flags::NOSCRIPT)
+        .with(Flags::NO_ASYNC_LOADING),
+    args: &[flag("SCHEDULE").since("3.2.2").optional()],
+    reply: &[Shape::Simple],
+    history: &[("3.2.2", "Takes `SCHEDULE`.")],
+    ..runs(bgsave)
+};
+
 fn bgsave(_: &mut Context<'_>, args: Args<'_>, _: &mut Writer<'_>) -> Result<(), CommandError> {
     match args.len() {
         1 => Err(NO_FILES),
@@ -51,16 +75,53 @@ fn bgsave(_: &mut Context<'_>, args: Args<'_>, _: &mut Writer<'_>) -> Result<(),
     }
 }
 
-//@DECL LASTSAVE
+const LASTSAVE: Command = Command {
+    name: "lastsave",
+    group: Group::Server,
+    since: "1.0.0",
+    summary: "Returns when the last snapshot was written, in Unix seconds.",
+    complexity: "O(1)",
+    arity: Arity::exactly(1),
+    flags: Flags::LOADING.with(Flags::STALE).with(Flags::FAST),
+    acl: Acl::ADMIN.with(Acl::DANGEROUS),
+    reply: &[Shape::Int],
+    tips: &["nondeterministic_output"],
+    ..runs(lastsave)
+};
+
 fn lastsave(cx: &mut Context<'_>, _: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let started_s = ThreadHost::of(cx).shared.started_us / 1_000_000;
     out.int(i64::try_from(started_s).unwrap_or(i64::MAX));
     Ok(())
 }
 
-//@DECL MODULE
+const MODULE: Command = Command {
+    name: "module",
+    group: Group::Server,
+    since: "4.0.0",
+    summary: "Manages modules.",
+    arity: Arity::at_least(2),
+    ..Command::container(&[
+        MODULE_HELP,
+        MODULE_LIST,
+        MODULE_LOAD,
+        MODULE_LOADEX,
+        MODULE_UNLOAD,
+    ])
+};
 
-//@DECL MODULE_HELP
+const MODULE_HELP: Command = Command {
+    name: "help",
+    group: Group::Server,
+    since: "5.0.0",
+    summary: "Lists the subcommands.",
+    complexity: "O(1)",
+    arity: Arity::exactly(2),
+    flags: Flags::LOADING.with(Flags::STALE),
+    reply: &[Shape::Array],
+    ..runs(module_help)
+};
+
 fn module_help(
     cx: &mut Context<'_>,
     _: Args<'_>,
@@ -83,41 +144,115 @@ fn module_help(
     Ok(())
 }
 
-//@DECL MODULE_LIST
-fn module_list(
-    _: &mut Context<'_>,
-    _: Args<'_>,
-    out: &mut Writer<'_>,
-) -> Result<(), CommandError> {
+const MODULE_LIST: Command = Command {
+    name: "list",
+    group: Group::Server,
+    since: "4.0.0",
+    summary: "Lists the loaded modules.",
+    complexity: "O(N)",
+    arity: Arity::exactly(2),
+    flags: Flags::ADMIN.with(Flags::NOSCRIPT),
+    reply: &[Shape::Array],
+    tips: &["nondeterministic_output_order"],
+    ..runs(module_list)
+};
+
+fn module_list(_: &mut Context<'_>, _: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     out.array(0);
     Ok(())
 }
 
-//@DECL MODULE_LOAD
+const MODULE_LOAD: Command = Command {
+    name: "load",
+    group: Group::Server,
+    since: "4.0.0",
+    summary: "Loads a module.",
+    complexity: "O(1)",
+    arity: Arity::at_least(3),
+    flags: Flags::ADMIN
+        .with(Flags::NOSCRIPT)
+        .with(Flags::NO_ASYNC_LOADING),
+    args: &[string("path"), string("arg").optional().multiple()],
+    reply: &[Shape::Ok],
+    ..runs(module_load)
+};
+
 fn module_load(_: &mut Context<'_>, _: Args<'_>, _: &mut Writer<'_>) -> Result<(), CommandError> {
     Err(NO_MODULES)
 }
 
-//@DECL MODULE_LOADEX
-fn module_loadex(
-    _: &mut Context<'_>,
-    _: Args<'_>,
-    _: &mut Writer<'_>,
-) -> Result<(), CommandError> {
+const MODULE_LOADEX: Command = Command {
+    name: "loadex",
+    group: Group::Server,
+    since: "7.0.0",
+    summary: "Loads a module with settings and arguments.",
+    complexity: "O(1)",
+    arity: Arity::at_least(3),
+    flags: Flags::ADMIN
+        .with(Flags::NOSCRIPT)
+        .with(Flags::NO_ASYNC_LOADING),
+    args: &[
+        string("path"),
+        block("configs", &[string("name"), string("value")])
+            .token("CONFIG")
+            .optional()
+            .multiple_token(),
+        string("args").token("ARGS").optional().multiple(),
+    ],
+    reply: &[Shape::Ok],
+    ..runs(module_loadex)
+};
+
+fn module_loadex(_: &mut Context<'_>, _: Args<'_>, _: &mut Writer<'_>) -> Result<(), CommandError> {
     Err(NO_MODULES)
 }
 
-//@DECL MODULE_UNLOAD
-fn module_unload(
-    _: &mut Context<'_>,
-    _: Args<'_>,
-    _: &mut Writer<'_>,
-) -> Result<(), CommandError> {
+const MODULE_UNLOAD: Command = Command {
+    name: "unload",
+    group: Group::Server,
+    since: "4.0.0",
+    summary: "Unloads a module.",
+    complexity: "O(1)",
+    arity: Arity::exactly(3),
+    flags: Flags::ADMIN
+        .with(Flags::NOSCRIPT)
+        .with(Flags::NO_ASYNC_LOADING),
+    args: &[string("name")],
+    reply: &[Shape::Ok],
+    ..runs(module_unload)
+};
+
+fn module_unload(_: &mut Context<'_>, _: Args<'_>, _: &mut Writer<'_>) -> Result<(), CommandError> {
     Err(NO_MODULES)
 }
 
-//@DECL REPLICAOF
-fn replicaof(_: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
+const REPLICAOF: Command = Command {
+    name: "replicaof",
+    group: Group::Server,
+    since: "5.0.0",
+    summary: "Makes the server a replica of another one, or a primary.",
+    complexity: "O(1)",
+    arity: Arity::exactly(3),
+    flags: Flags::ADMIN
+        .with(Flags::NOSCRIPT)
+        .with(Flags::STALE)
+        .with(Flags::NO_ASYNC_LOADING),
+    args: &[one_of(
+        "args",
+        &[
+            block("host-port", &[string("host"), int("port")]),
+            block("no-one", &[flag("NO"), flag("ONE")]),
+        ],
+    )],
+    reply: &[Shape::Ok],
+    ..runs(replicaof)
+};
+
+fn replicaof(
+    _: &mut Context<'_>,
+    args: Args<'_>,
+    out: &mut Writer<'_>,
+) -> Result<(), CommandError> {
     if args.is(1, "NO") && args.is(2, "ONE") {
         out.ok();
         return Ok(());
@@ -128,7 +263,22 @@ fn replicaof(_: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Resul
     }
 }
 
-//@DECL ROLE
+const ROLE: Command = Command {
+    name: "role",
+    group: Group::Server,
+    since: "2.8.12",
+    summary: "Returns the server's part in replication.",
+    complexity: "O(1)",
+    arity: Arity::exactly(1),
+    flags: Flags::NOSCRIPT
+        .with(Flags::LOADING)
+        .with(Flags::STALE)
+        .with(Flags::FAST),
+    acl: Acl::ADMIN.with(Acl::DANGEROUS),
+    reply: &[Shape::Array],
+    ..runs(role)
+};
+
 fn role(_: &mut Context<'_>, _: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     out.array(3);
     out.text("master");
@@ -137,12 +287,49 @@ fn role(_: &mut Context<'_>, _: Args<'_>, out: &mut Writer<'_>) -> Result<(), Co
     Ok(())
 }
 
-//@DECL SAVE
+const SAVE: Command = Command {
+    name: "save",
+    group: Group::Server,
+    since: "1.0.0",
+    summary: "Writes a snapshot to disk while everyone waits.",
+    complexity: "O(N)",
+    arity: Arity::exactly(1),
+    flags: Flags::ADMIN
+        .with(Flags::NOSCRIPT)
+        .with(Flags::NO_ASYNC_LOADING)
+        .with(Flags::NO_MULTI),
+    reply: &[Shape::Ok],
+    ..runs(save)
+};
+
 fn save(_: &mut Context<'_>, _: Args<'_>, _: &mut Writer<'_>) -> Result<(), CommandError> {
     Err(NO_FILES)
 }
 
-//@DECL SHUTDOWN
+const SHUTDOWN: Command = Command {
+    name: "shutdown",
+    group: Group::Server,
+    since: "1.0.0",
+    summary: "Stops the server, writing the data to disk as configured.",
+    complexity: "O(N)",
+    arity: Arity::at_least(1),
+    flags: Flags::ADMIN
+        .with(Flags::NOSCRIPT)
+        .with(Flags::LOADING)
+        .with(Flags::STALE)
+        .with(Flags::NO_MULTI)
+        .with(Flags::ALLOW_BUSY),
+    args: &[
+        one_of("save-selector", &[flag("NOSAVE"), flag("SAVE")]).optional(),
+        flag("NOW").since("7.0.0").optional(),
+        flag("FORCE").since("7.0.0").optional(),
+        flag("ABORT").since("7.0.0").optional(),
+    ],
+    reply: &[Shape::Ok, Shape::Nothing],
+    history: &[("7.0.0", "Takes `NOW`, `FORCE` and `ABORT`.")],
+    ..runs(shutdown)
+};
+
 fn shutdown(cx: &mut Context<'_>, args: Args<'_>, _: &mut Writer<'_>) -> Result<(), CommandError> {
     let (mut save, mut nosave, mut force, mut abort) = (false, false, false, false);
     for index in 1..args.len() {
@@ -173,12 +360,46 @@ fn shutdown(cx: &mut Context<'_>, args: Args<'_>, _: &mut Writer<'_>) -> Result<
     Ok(())
 }
 
-//@DECL SLAVEOF
+const SLAVEOF: Command = Command {
+    name: "slaveof",
+    group: Group::Server,
+    since: "1.0.0",
+    summary: "Makes the server a replica of another one, or a primary.",
+    complexity: "O(1)",
+    arity: Arity::exactly(3),
+    flags: Flags::ADMIN
+        .with(Flags::NOSCRIPT)
+        .with(Flags::STALE)
+        .with(Flags::NO_ASYNC_LOADING),
+    args: &[one_of(
+        "args",
+        &[
+            block("host-port", &[string("host"), int("port")]),
+            block("no-one", &[flag("NO"), flag("ONE")]),
+        ],
+    )],
+    reply: &[Shape::Ok],
+    deprecated: Some(("5.0.0", "`REPLICAOF`")),
+    ..runs(slaveof)
+};
+
 fn slaveof(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     replicaof(cx, args, out)
 }
 
-//@DECL TIME
+const TIME: Command = Command {
+    name: "time",
+    group: Group::Server,
+    since: "2.6.0",
+    summary: "Returns the time of day in seconds and microseconds.",
+    complexity: "O(1)",
+    arity: Arity::exactly(1),
+    flags: Flags::LOADING.with(Flags::STALE).with(Flags::FAST),
+    reply: &[Shape::Array],
+    tips: &["nondeterministic_output"],
+    ..runs(time)
+};
+
 fn time(_: &mut Context<'_>, _: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let now_us = crate::sys::unix_us();
     out.array(2);

@@ -14,7 +14,18 @@ pub const COMMANDS: &[Command] = &[LOLWUT];
 /// Minutes from one high water to the next.
 const TIDE_MIN: u64 = 745;
 
-//@DECL LOLWUT
+const LOLWUT: Command = Command {
+    name: "lolwut",
+    group: Group::Server,
+    since: "5.0.0",
+    summary: "Draws a tide mill and tells the version.",
+    arity: Arity::at_least(1),
+    flags: Flags::READONLY.with(Flags::FAST),
+    args: &[int("version").token("VERSION").optional()],
+    reply: &[Shape::Verbatim],
+    ..runs(lolwut)
+};
+
 fn lolwut(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     if args.len() > 2 && args.is(1, "VERSION") {
         // Every version is the same mill; what follows the number would be its size elsewhere.
@@ -59,7 +70,14 @@ fn mill(minute: u64) -> String {
     }
     for depth in (0..3u64).rev() {
         let is_wet = height >= depth * 2;
-        let (sea, pond) = ("~ ^ ~ ~ ^ ", if is_wet { " ~ ^ ~ ~ ^ ~ ~ ^" } else { " . . . . . . . ." });
+        let (sea, pond) = (
+            "~ ^ ~ ~ ^ ",
+            if is_wet {
+                " ~ ^ ~ ~ ^ ~ ~ ^"
+            } else {
+                " . . . . . . . ."
+            },
+        );
         text += if is_wet { sea } else { ". . . . . " };
         text += "|#############|";
         text += pond;

@@ -3,11 +3,11 @@
 use command::arg::*;
 use command::{Acl, Arity, Flags, Group, KeySpec, Shape};
 use resp::{Args, Writer};
-use structure::record::ValueRef;
+use structure::record::{RecordRef, ValueRef};
 
 use crate::context::aged;
 use crate::handler::runs;
-use crate::{Command, CommandError, Context};
+use crate::{Command, CommandError, Context, Object};
 
 /// Strings up to this long are `embstr` unless something grew them in place.
 const EMBEDDED_BYTES_MAX: usize = 44;
@@ -62,13 +62,18 @@ fn object_encoding(
         out.null();
         return Ok(());
     };
-    out.text(match record.value() {
+    out.text(encoding(record));
+    Ok(())
+}
+
+/// How a value is stored, in Redis's words.
+pub fn encoding(record: RecordRef<'_, Object>) -> &'static str {
+    match record.value() {
         ValueRef::Int(_) => "int",
         ValueRef::Bytes(bytes) if bytes.len() <= EMBEDDED_BYTES_MAX && !record.is_raw() => "embstr",
         ValueRef::Bytes(_) => "raw",
         ValueRef::Object(object) => object.encoding(),
-    });
-    Ok(())
+    }
 }
 
 const OBJECT_FREQ: Command = Command {

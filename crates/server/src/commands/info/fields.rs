@@ -162,7 +162,9 @@ const SERVER: &[Field] = &[
     ("uptime_in_days", |facts| show(facts.uptime_s() / 86_400)),
     ("hz", |facts| show(facts.config.hz)),
     ("configured_hz", |facts| show(facts.config.hz)),
-    ("lru_clock", |facts| show(facts.now_us / 1_000_000 & 0xff_ffff)),
+    ("lru_clock", |facts| {
+        show((facts.now_us / 1_000_000) & 0xff_ffff)
+    }),
     ("executable", |_| {
         let path = std::env::current_exe().unwrap_or_default();
         path.display().to_string()
@@ -215,7 +217,9 @@ const MEMORY: &[Field] = &[
     ("used_memory_rss", |facts| show(facts.rss_bytes)),
     ("used_memory_rss_human", |facts| human(facts.rss_bytes)),
     ("used_memory_peak", |facts| show(facts.peak().0)),
-    ("used_memory_peak_human", |facts| human(facts.peak().0 as u64)),
+    ("used_memory_peak_human", |facts| {
+        human(facts.peak().0 as u64)
+    }),
     ("used_memory_peak_time", |facts| show(facts.peak().1)),
     ("used_memory_peak_perc", |facts| {
         percent(facts.used_bytes as u64, facts.peak().0 as u64)
@@ -248,10 +252,14 @@ const MEMORY: &[Field] = &[
     ("used_memory_scripts", zero),
     ("used_memory_scripts_human", |_| human(0)),
     ("maxmemory", |facts| show(facts.config.maxmemory_bytes)),
-    ("maxmemory_human", |facts| human(facts.config.maxmemory_bytes)),
+    ("maxmemory_human", |facts| {
+        human(facts.config.maxmemory_bytes)
+    }),
     ("maxmemory_policy", |facts| {
         let shown = facts.config.get(&[b"maxmemory-policy"]);
-        let value = shown.first().map(|(_, value)| String::from_utf8_lossy(value).into_owned());
+        let value = shown
+            .first()
+            .map(|(_, value)| String::from_utf8_lossy(value).into_owned());
         value.unwrap_or_default()
     }),
     ("allocator_frag_ratio", |facts| {
@@ -275,7 +283,9 @@ const MEMORY: &[Field] = &[
     ("mem_total_replication_buffers", zero),
     ("mem_replica_full_sync_buffer", zero),
     ("mem_clients_slaves", zero),
-    ("mem_clients_normal", |facts| show(facts.clients.buffer_bytes)),
+    ("mem_clients_normal", |facts| {
+        show(facts.clients.buffer_bytes)
+    }),
     ("mem_clients_normal_shared", zero),
     ("mem_clients_normal_unshared", zero),
     ("mem_cluster_slot_migration_output_buffer", zero),
@@ -288,11 +298,19 @@ const MEMORY: &[Field] = &[
     ("active_defrag_running", zero),
     ("lazyfree_pending_objects", |facts| {
         let pending = facts.shared.lazyfree_pending.iter();
-        show(pending.map(|count| count.load(Ordering::Relaxed)).sum::<u64>())
+        show(
+            pending
+                .map(|count| count.load(Ordering::Relaxed))
+                .sum::<u64>(),
+        )
     }),
     ("lazyfreed_objects", |facts| {
         let freed = facts.shared.lazyfreed.iter();
-        show(freed.map(|count| count.load(Ordering::Relaxed)).sum::<u64>())
+        show(
+            freed
+                .map(|count| count.load(Ordering::Relaxed))
+                .sum::<u64>(),
+        )
     }),
 ];
 
@@ -305,9 +323,13 @@ const PERSISTENCE: &[Field] = &[
     ("current_fork_perc", zero_percent),
     ("current_save_keys_processed", zero),
     ("current_save_keys_total", zero),
-    ("rdb_changes_since_last_save", |facts| show(facts.keyspace.changes)),
+    ("rdb_changes_since_last_save", |facts| {
+        show(facts.keyspace.changes)
+    }),
     ("rdb_bgsave_in_progress", zero),
-    ("rdb_last_save_time", |facts| show(facts.shared.started_us / 1_000_000)),
+    ("rdb_last_save_time", |facts| {
+        show(facts.shared.started_us / 1_000_000)
+    }),
     ("rdb_last_bgsave_status", okay),
     ("rdb_last_bgsave_time_sec", unknown),
     ("rdb_current_bgsave_time_sec", unknown),
@@ -337,7 +359,15 @@ fn kilobytes(bytes_a_second: f64) -> String {
 
 /// What threads beside the first one did.
 fn beside_first(facts: &Facts, counter: fn(&crate::shared::Network) -> u64) -> String {
-    show(facts.shared.network.iter().skip(1).map(counter).sum::<u64>())
+    show(
+        facts
+            .shared
+            .network
+            .iter()
+            .skip(1)
+            .map(counter)
+            .sum::<u64>(),
+    )
 }
 
 const STATS: &[Field] = &[
@@ -347,7 +377,9 @@ const STATS: &[Field] = &[
     ("total_commands_processed", |facts| {
         show(facts.shared.commands_processed())
     }),
-    ("instantaneous_ops_per_sec", |facts| show(facts.rates.commands)),
+    ("instantaneous_ops_per_sec", |facts| {
+        show(facts.rates.commands)
+    }),
     ("total_net_input_bytes", |facts| {
         show(facts.network(|network| &network.input_bytes))
     }),
@@ -356,8 +388,12 @@ const STATS: &[Field] = &[
     }),
     ("total_net_repl_input_bytes", zero),
     ("total_net_repl_output_bytes", zero),
-    ("instantaneous_input_kbps", |facts| kilobytes(facts.rates.input_bytes)),
-    ("instantaneous_output_kbps", |facts| kilobytes(facts.rates.output_bytes)),
+    ("instantaneous_input_kbps", |facts| {
+        kilobytes(facts.rates.input_bytes)
+    }),
+    ("instantaneous_output_kbps", |facts| {
+        kilobytes(facts.rates.output_bytes)
+    }),
     ("instantaneous_input_repl_kbps", zero_percent),
     ("instantaneous_output_repl_kbps", zero_percent),
     ("rejected_connections", |facts| {
@@ -369,7 +405,9 @@ const STATS: &[Field] = &[
     ("expired_subkeys", zero),
     ("expired_subkeys_active", zero),
     ("expired_keys", |facts| show(facts.keyspace.expired)),
-    ("expired_keys_active", |facts| show(facts.keyspace.expired_active)),
+    ("expired_keys_active", |facts| {
+        show(facts.keyspace.expired_active)
+    }),
     ("expired_stale_perc", zero_percent),
     ("expired_time_cap_reached_count", zero),
     ("expire_cycle_cpu_milliseconds", zero),
@@ -428,23 +466,37 @@ const STATS: &[Field] = &[
     }),
     ("reply_buffer_shrinks", zero),
     ("reply_buffer_expands", zero),
-    ("eventloop_cycles", |facts| show(facts.network(|network| &network.cycles))),
+    ("eventloop_cycles", |facts| {
+        show(facts.network(|network| &network.cycles))
+    }),
     ("eventloop_duration_sum", |facts| {
-        format!("{:.0}", facts.us(facts.network(|network| &network.busy_ticks)))
+        format!(
+            "{:.0}",
+            facts.us(facts.network(|network| &network.busy_ticks))
+        )
     }),
     ("eventloop_duration_cmd_sum", |facts| {
         let commands = facts.shared.stats.iter().flat_map(|stats| &stats.commands);
-        format!("{:.0}", facts.us(commands.map(|command| command.ticks.get()).sum()))
+        format!(
+            "{:.0}",
+            facts.us(commands.map(|command| command.ticks.get()).sum())
+        )
     }),
-    ("instantaneous_eventloop_cycles_per_sec", |facts| show(facts.rates.cycles)),
-    ("instantaneous_eventloop_duration_usec", |facts| show(facts.rates.cycle_us)),
+    ("instantaneous_eventloop_cycles_per_sec", |facts| {
+        show(facts.rates.cycles)
+    }),
+    ("instantaneous_eventloop_duration_usec", |facts| {
+        show(facts.rates.cycle_us)
+    }),
     ("eventloop_cycles_with_clients_processing", |facts| {
         show(facts.network(|network| &network.busy_cycles))
     }),
     ("total_client_processing_events", |facts| {
         show(facts.network(|network| &network.reads))
     }),
-    ("avg_pipeline_length_sum", |facts| show(facts.shared.commands_processed())),
+    ("avg_pipeline_length_sum", |facts| {
+        show(facts.shared.commands_processed())
+    }),
     ("avg_pipeline_length_cnt", |facts| {
         show(facts.network(|network| &network.reads))
     }),
@@ -452,7 +504,9 @@ const STATS: &[Field] = &[
         let reads = facts.network(|network| &network.reads);
         format!("{:.2}", ratio(facts.shared.commands_processed(), reads))
     }),
-    ("slowlog_commands_count", |facts| show(facts.shared.slowlog.lock().next)),
+    ("slowlog_commands_count", |facts| {
+        show(facts.shared.slowlog.lock().next)
+    }),
     ("slowlog_commands_time_ms_max", |facts| {
         milliseconds(facts.shared.slowlog.lock().took_us_max)
     }),
@@ -476,14 +530,18 @@ const REPLICATION: &[Field] = &[
     ("role", |_| show("master")),
     ("connected_slaves", zero),
     ("master_failover_state", |_| show("no-failover")),
-    ("master_replid", |facts| facts.shared.replication_id.lock().clone()),
+    ("master_replid", |facts| {
+        facts.shared.replication_id.lock().clone()
+    }),
     ("master_replid2", |_| "0".repeat(40)),
     ("master_repl_offset", zero),
     ("second_repl_offset", unknown),
     ("repl_backlog_active", zero),
     ("repl_backlog_size", |facts| {
         let shown = facts.config.get(&[b"repl-backlog-size"]);
-        let value = shown.first().map(|(_, value)| String::from_utf8_lossy(value).into_owned());
+        let value = shown
+            .first()
+            .map(|(_, value)| String::from_utf8_lossy(value).into_owned());
         value.unwrap_or_else(|| "0".into())
     }),
     ("repl_backlog_first_byte_offset", zero),
@@ -495,12 +553,24 @@ fn seconds(value: f64) -> String {
 }
 
 const CPU: &[Field] = &[
-    ("used_cpu_sys", |_| seconds(cpu_time(CpuOf::Process).system_s)),
-    ("used_cpu_user", |_| seconds(cpu_time(CpuOf::Process).user_s)),
-    ("used_cpu_sys_children", |_| seconds(cpu_time(CpuOf::Children).system_s)),
-    ("used_cpu_user_children", |_| seconds(cpu_time(CpuOf::Children).user_s)),
-    ("used_cpu_sys_main_thread", |facts| seconds(facts.thread_cpu.system_s)),
-    ("used_cpu_user_main_thread", |facts| seconds(facts.thread_cpu.user_s)),
+    ("used_cpu_sys", |_| {
+        seconds(cpu_time(CpuOf::Process).system_s)
+    }),
+    ("used_cpu_user", |_| {
+        seconds(cpu_time(CpuOf::Process).user_s)
+    }),
+    ("used_cpu_sys_children", |_| {
+        seconds(cpu_time(CpuOf::Children).system_s)
+    }),
+    ("used_cpu_user_children", |_| {
+        seconds(cpu_time(CpuOf::Children).user_s)
+    }),
+    ("used_cpu_sys_main_thread", |facts| {
+        seconds(facts.thread_cpu.system_s)
+    }),
+    ("used_cpu_user_main_thread", |facts| {
+        seconds(facts.thread_cpu.user_s)
+    }),
 ];
 
 /// A section as INFO shows it, its header first.
@@ -524,7 +594,12 @@ mod tests {
     const OURS: [&str; 2] = ["server_name", "tidemill_version"];
     /// Sections whose lines depend on what happened.
     const LISTS: [&str; 6] = [
-        "Threads", "Commandstats", "Errorstats", "Latencystats", "Keyspace", "Modules",
+        "Threads",
+        "Commandstats",
+        "Errorstats",
+        "Latencystats",
+        "Keyspace",
+        "Modules",
     ];
 
     #[test]

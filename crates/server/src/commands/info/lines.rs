@@ -118,7 +118,9 @@ impl Durations {
         let mut ticks = BTreeMap::new();
         let mut all = 0;
         let stats = facts.shared.stats.iter().map(|stats| &stats.commands[id]);
-        for (most, count) in stats.filter_map(|stats| stats.histogram()).flat_map(|one| one.counts())
+        for (most, count) in stats
+            .filter_map(|stats| stats.histogram())
+            .flat_map(|one| one.counts())
         {
             *ticks.entry(most).or_insert(0) += count;
             all += count;
