@@ -1,34 +1,42 @@
 //! `cargo xtask gen`: the files that are rendered from the source.
 //!
-//! Generated files are committed. Each has one entry in `FILES`: its path and what renders it. The
-//! tidy test renders them again and fails where the committed file differs.
+//! Generated files are committed. [`files`] lists them: the page of each group of commands, and the
+//! documented configuration file. The tidy test renders them again and fails where the committed
+//! file differs.
+
+mod commands;
 
 use crate::tool::root;
 
-/// A generated file: where it stands, and how its contents are made.
-pub type Rendered = (&'static str, fn() -> Result<String, String>);
-
-/// Every generated file.
-pub const FILES: &[Rendered] = &[];
+/// Every generated file: its path and its contents.
+pub fn files() -> Vec<(String, String)> {
+    let mut files = commands::pages();
+    files.push(("tidemill.conf".to_owned(), server::config::document()));
+    files
+}
 
 /// Writes every generated file.
 pub fn write() -> Result<(), String> {
-    for (path, render) in FILES {
+    let files = files();
+    for (path, text) in &files {
         let file = root().join(path);
-        std::fs::write(&file, render()?).map_err(|e| format!("{}: {e}", file.display()))?;
-        println!("wrote {path}");
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        }
+        std::fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
     }
-    println!("{} generated files", FILES.len());
+    println!("{} generated files", files.len());
     Ok(())
 }
 
 /// The paths whose committed contents are stale.
-pub fn stale() -> Result<Vec<String>, String> {
-    let mut stale = Vec::new();
-    for (path, render) in FILES {
-        if std::fs::read_to_string(root().join(path)).ok().as_deref() != Some(render()?.as_str()) {
-            stale.push((*path).to_owned());
-        }
-    }
-    Ok(stale)
+pub fn stale() -> Vec<String> {
+    let is_stale = |path: &str, text: &str| {
+        std::fs::read_to_string(root().join(path)).ok().as_deref() != Some(text)
+    };
+    let files = files().into_iter();
+    files
+        .filter(|(path, text)| is_stale(path, text))
+        .map(|(path, _)| path)
+        .collect()
 }
