@@ -214,3 +214,163 @@ fn score(
         Order::Random => host.random(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::any::Any;
+    use std::sync::Arc;
+
+    use resp::{Args, OwnedArgs};
+    use structure::hash::Seed;
+    use structure::stripes::NoLock;
+
+    use super::*;
+    use crate::Table;
+    use crate::keyspace::Keyspace;
+    use crate::pubsub::Push;
+    use crate::stats::ThreadStats;
+
+    /// A host whose memory shrinks by one with each look.
+    struct Shrinking {
+        used: u64,
+        random: u64,
+    }
+
+    impl Host for Shrinking {
+        fn push(&mut self, _: ClientId, _: &Arc<Push>) {}
+        fn serve(&mut self, _: ClientId, _: &[u8]) {}
+        fn random(&mut self) -> u64 {
+            self.random = self
+                .random
+                .wrapping_mul(0x5851_f42d_4c95_7f2d)
+                .wrapping_add(1);
+            self.random ^ (self.random >> 33)
+        }
+        fn ticks(&mut self) -> u64 {
+            0
+        }
+        fn ticks_per_us(&self) -> f64 {
+            1.0
+        }
+        fn monitor(&mut self, _: &Session, _: Args<'_>) {}
+        fn is_monitored(&self) -> bool {
+            false
+        }
+        fn used_bytes(&mut self) -> u64 {
+            self.used = self.used.saturating_sub(1);
+            self.used
+        }
+        fn as_any(&mut self) -> &mut dyn Any {
+            self
+        }
+    }
+
+    struct Bench {
+        keyspace: Keyspace<NoLock>,
+        settings: Settings,
+        host: Shrinking,
+    }
+
+    impl Bench {
+        fn new(eviction: Eviction) -> Self {
+            let table = Table::new(crate::commands::FAMILIES);
+            Self {
+                keyspace: Keyspace::new(table, 64, Seed::new([1, 2])),
+                settings: Settings {
+                    maxmemory: 1,
+                    eviction,
+                    ..Settings::default()
+                },
+                host: Shrinking { used: 0, random: 7 },
+            }
+        }
+
+        /// Runs lines on one executor, with `used` bytes in use before the first; returns the
+        /// replies.
+        fn run(&mut self, used: u64, lines: &[&str]) -> String {
+            let stats = Arc::new(ThreadStats::new(self.keyspace.shared.table.len()));
+            let mut executor = Executor::new(&self.keyspace, stats);
+            let id = ClientId {
+                thread: 0,
+                number: 1,
+            };
+            let mut session = Session::new(id, true);
+            let mut out = Output::default();
+            self.host.used = used;
+            executor.make_room(&self.settings, &mut self.host, 1000);
+            for line in lines {
+                let args = OwnedArgs::from_words(line.split(' ').map(str::as_bytes));
+                let request = executor.prepare(args.view());
+                executor.execute(
+                    &mut session,
+                    &request,
+                    &self.settings,
+                    &mut self.host,
+                    1000,
+                    &mut out,
+                );
+            }
+            executor.end(&self.settings, &mut self.host, 1000);
+            String::from_utf8_lossy(out.since(0)).into_owned()
+        }
+
+        fn fill(&mut self) {
+            for number in 0..200 {
+                let plain = format!("SET plain:{number} v");
+                let timed = format!("SET timed:{number} v PX 100000");
+                self.run(0, &[&plain, &timed]);
+            }
+        }
+
+        /// Keys without a deadline, and with one.
+        fn counts(&mut self) -> (usize, usize) {
+            let mut guard = self.keyspace.stripes.acquire(self.keyspace.stripes.all());
+            let held = guard.held();
+            let dbs = (0..held.count()).filter_map(|index| held.get(index).db(0));
+            dbs.fold((0, 0), |(plain, timed), db| {
+                (plain + db.table.len() - db.timed(), timed + db.timed())
+            })
+        }
+    }
+
+    #[test]
+    fn without_eviction_only_commands_that_need_memory_are_refused() {
+        let mut bench = Bench::new(Eviction::None);
+        bench.run(0, &["SET k v"]);
+        let replies = bench.run(100, &["SET k w", "GET k", "DEL k"]);
+        let refusal = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
+        assert_eq!(replies, format!("{refusal}$1\r\nv\r\n:1\r\n"));
+        assert_eq!(bench.run(0, &["SET k w"]), "+OK\r\n");
+    }
+
+    #[test]
+    fn keys_go_until_there_is_room() {
+        for order in [
+            Order::LastUse,
+            Order::LastChange,
+            Order::Frequency,
+            Order::Random,
+        ] {
+            let mut bench = Bench::new(Eviction::All(order));
+            bench.fill();
+            assert_eq!(bench.counts(), (200, 200));
+            assert_eq!(bench.run(52, &["SET k v"]), "+OK\r\n");
+            let (plain, timed) = bench.counts();
+            assert_eq!(plain + timed, 401 - 50, "{order:?}");
+        }
+    }
+
+    #[test]
+    fn keys_without_a_deadline_stay_where_only_timed_ones_may_go() {
+        for order in [Order::LastUse, Order::Deadline, Order::Random] {
+            let mut bench = Bench::new(Eviction::Timed(order));
+            bench.fill();
+            bench.run(152, &["GET k"]);
+            assert_eq!(bench.counts(), (200, 50), "{order:?}");
+            // Now more must go than may.
+            let replies = bench.run(1000, &["SET k v"]);
+            assert!(replies.starts_with("-OOM"), "{replies}");
+            assert_eq!(bench.counts(), (200, 0));
+        }
+    }
+}

@@ -194,7 +194,7 @@ fn config_set(
     out: &mut Writer<'_>,
 ) -> Result<(), CommandError> {
     if !args.len().is_multiple_of(2) {
-        return Err(cx.arity_error());
+        return Err(CommandError::Syntax);
     }
     let host = ThreadHost::of(cx);
     let is_local = host

@@ -143,8 +143,8 @@ impl Durations {
         self.ticks.last_key_value().map_or(0, |(most, _)| *most)
     }
 
-    /// Calls that took at most so many microseconds, at each power of two (in units of 1024
-    /// nanoseconds) where the number grows.
+    /// Calls that took at most so many microseconds, at about each power of two (in units of
+    /// 1024 nanoseconds) where the number grows.
     #[allow(clippy::cast_precision_loss)] // Nanoseconds of a command.
     pub fn cumulative_us(&self, ticks_per_us: f64) -> Vec<(u64, u64)> {
         let mut shown: Vec<(u64, u64)> = Vec::new();
@@ -152,8 +152,10 @@ impl Durations {
         for (most, count) in &self.ticks {
             seen += count;
             let ns = *most as f64 * 1000.0 / ticks_per_us;
-            let power = (0..40).find(|power| ns <= (1024u64 << power) as f64);
-            let us = (1024u64 << power.unwrap_or(40)) / 1000;
+            // As the real server's histogram, which keeps seven bits behind the highest one.
+            let bound_ns = |power: u32| (1024u64 << power) + (8u64 << power) - 1;
+            let power = (0..40).find(|power| ns <= bound_ns(*power) as f64);
+            let us = bound_ns(power.unwrap_or(40)) / 1000;
             match shown.last_mut() {
                 Some((last, total)) if *last == us => *total = seen,
                 _ => shown.push((us, seen)),
