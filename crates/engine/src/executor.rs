@@ -5,6 +5,7 @@
 //! inside the locks, waiting clients and the log sequence number. Stripes stay locked from one
 //! command to the next of a batch while the next needs the same ones.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -31,6 +32,8 @@ const SHOWN_BYTES_MAX: usize = 128;
 const QUICK_WORDS_MAX: usize = 8;
 /// Quick commands that are timed together at most.
 const TOGETHER_MAX: u32 = 32;
+/// A key that became ready: its database, its hash and itself.
+type ReadyKey = (u32, u64, Box<[u8]>);
 
 /// One thread's executor.
 pub struct Executor<'k, L: RawLock> {
@@ -45,8 +48,9 @@ pub struct Executor<'k, L: RawLock> {
     together_max: u32,
     /// Quick commands of one kind since then, which are timed together: which, and how many.
     together: (u16, u32),
-    /// Waiters that could not be served because a stripe of theirs was taken.
-    retry: Vec<Arc<Waiter>>,
+    /// Keys whose line could not be served to its end because a stripe that the next in line needs
+    /// was taken, and all stripes that were needed so far.
+    retry: VecDeque<(StripeSet, ReadyKey)>,
     /// Whether memory is past its limit and nothing can be evicted.
     is_full: bool,
 }
@@ -81,7 +85,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             last_ticks: 0,
             together_max: TOGETHER_MAX,
             together: (0, 0),
-            retry: Vec::new(),
+            retry: VecDeque::new(),
             is_full: false,
         }
     }
@@ -110,9 +114,10 @@ impl<'k, L: RawLock> Executor<'k, L> {
     pub fn end(&mut self, settings: &Settings, host: &mut dyn Host, now_ms: u64) {
         self.guard = None;
         self.time_together(host);
-        while let Some(waiter) = self.retry.pop() {
-            let mut guard = self.keyspace.stripes.acquire(waiter.stripes.clone());
-            self.serve(&waiter, &mut guard, settings, host, now_ms);
+        // Each time with more stripes, so that it comes to an end.
+        while let Some((set, key)) = self.retry.pop_front() {
+            let mut guard = self.keyspace.stripes.acquire(set);
+            self.effects.ready.push(key);
             self.serve_ready(&mut guard, settings, host, now_ms);
         }
     }
@@ -587,7 +592,11 @@ impl<'k, L: RawLock> Executor<'k, L> {
                     if guard.try_add(&waiter.stripes) {
                         self.serve(&waiter, guard, settings, host, now_ms);
                     } else {
-                        self.retry.push(waiter);
+                        // Nobody may pass who came later.
+                        let mut set = guard.set().clone();
+                        set.add_all(&waiter.stripes);
+                        self.retry.push_back((set, (db, hash, key)));
+                        break;
                     }
                 }
             }

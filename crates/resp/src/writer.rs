@@ -118,13 +118,22 @@ impl<'a> Writer<'a> {
     /// A bulk string.
     #[inline]
     pub fn bulk(&mut self, bytes: &[u8]) {
-        let mut digits = itoa::Buffer::new();
-        let len = digits.format(bytes.len()).as_bytes();
         let tail = &mut self.out.tail;
         tail.reserve(bytes.len() + 26);
-        tail.push(b'$');
-        tail.extend_from_slice(len);
-        tail.extend_from_slice(b"\r\n");
+        // Most strings are short: their headers have a fixed length and need no formatting.
+        #[allow(clippy::cast_possible_truncation)] // Digits.
+        match bytes.len() {
+            len @ 0..=9 => tail.extend_from_slice(&[b'$', b'0' + len as u8, b'\r', b'\n']),
+            len @ 10..=99 => {
+                let (tens, ones) = (b'0' + (len / 10) as u8, b'0' + (len % 10) as u8);
+                tail.extend_from_slice(&[b'$', tens, ones, b'\r', b'\n']);
+            }
+            len => {
+                tail.push(b'$');
+                tail.extend_from_slice(itoa::Buffer::new().format(len).as_bytes());
+                tail.extend_from_slice(b"\r\n");
+            }
+        }
         tail.extend_from_slice(bytes);
         tail.extend_from_slice(b"\r\n");
     }

@@ -299,6 +299,11 @@ impl<'a, T> RecordRef<'a, T> {
         size_of::<Vec<u8>>() + long.capacity()
     }
 
+    /// The record's address, to be shown.
+    pub fn address(self) -> *const u8 {
+        self.raw.0.as_ptr()
+    }
+
     /// The record's address.
     #[inline]
     pub(crate) fn raw(self) -> NonNull<u8> {

@@ -68,7 +68,7 @@ fn describe(out: &mut String, container: &str, command: &Command) {
         let words: Vec<String> = command.args.iter().map(syntax).collect();
         let line = format!("{name} {}", words.join(" "));
         wrap(out, line.trim_end(), "    ");
-        let _ = write!(out, "```\n");
+        let _ = writeln!(out, "```");
     }
     let mut facts = format!("Since {}.", command.since);
     if !command.complexity.is_empty() {
