@@ -1,7 +1,5 @@
 //! Commands that belong to the server rather than to the keyspace.
 
-use engine::Command;
-
 mod acl;
 mod client;
 mod command;
@@ -16,6 +14,8 @@ mod memory;
 mod monitor;
 mod secrets;
 mod slowlog;
+
+use engine::Command;
 
 pub use monitor::monitor_line;
 pub use slowlog::shown_words;

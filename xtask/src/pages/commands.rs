@@ -31,11 +31,8 @@ pub fn pages() -> Vec<(String, String)> {
         let _ = write!(index, "\n## [{}]({group}.md)\n\n", title(group));
         for command in &*commands {
             let name = command.name.to_uppercase();
-            let _ = writeln!(
-                index,
-                "- [{name}]({group}.md#{}): {}",
-                command.name, command.summary
-            );
+            let link = format!("- [{name}]({group}.md#{}): ", command.name);
+            wrap(&mut index, &(link + command.summary), "  ");
         }
         pages.push((format!("docs/commands/{group}.md"), page(group, commands)));
     }
@@ -65,18 +62,13 @@ fn describe(out: &mut String, container: &str, command: &Command) {
         .trim()
         .to_uppercase();
     let _ = write!(out, "\n{level} {name}\n\n");
-    wrap(out, command.summary);
+    wrap(out, command.summary, "");
     if command.run.is_some() {
         let _ = write!(out, "\n```\n");
-        let mut line = name;
-        for word in command.args.iter().map(syntax) {
-            if line.len() + 1 + word.len() > WIDTH {
-                let _ = writeln!(out, "{line}");
-                line = "   ".to_owned();
-            }
-            let _ = write!(line, " {word}");
-        }
-        let _ = write!(out, "{line}\n```\n");
+        let words: Vec<String> = command.args.iter().map(syntax).collect();
+        let line = format!("{name} {}", words.join(" "));
+        wrap(out, line.trim_end(), "    ");
+        let _ = writeln!(out, "```");
     }
     let mut facts = format!("Since {}.", command.since);
     if !command.complexity.is_empty() {
@@ -86,18 +78,17 @@ fn describe(out: &mut String, container: &str, command: &Command) {
         let _ = write!(facts, " Deprecated since {since}: use {instead}.");
     }
     out.push('\n');
-    wrap(out, &facts);
+    wrap(out, &facts, "");
     for (index, (version, change)) in command.history.iter().enumerate() {
         if index == 0 {
             out.push('\n');
         }
-        wrap(out, &format!("- {version}: {change}"));
+        wrap(out, &format!("- {version}: {change}"), "  ");
     }
 }
 
-/// Breaks a paragraph into lines; those of a list item are indented.
-fn wrap(out: &mut String, text: &str) {
-    let indent = if text.starts_with("- ") { "  " } else { "" };
+/// Breaks a paragraph into lines; those after the first are indented.
+fn wrap(out: &mut String, text: &str, indent: &str) {
     let mut line = String::new();
     for word in text.split(' ') {
         if !line.is_empty() && line.len() + 1 + word.len() > WIDTH {
@@ -164,15 +155,15 @@ mod tests {
 
     #[test]
     fn syntax_reads_as_in_a_manual() {
-        let condition = one_of("condition", &[flag("NX"), flag("XX")]).optional();
-        assert_eq!(syntax(&condition), "[NX | XX]");
+        const CONDITION: Arg = one_of("condition", &[flag("NX"), flag("XX")]).optional();
+        const PAIRS: Arg = block("data", &[key("key"), string("value")]).multiple();
+        assert_eq!(syntax(&CONDITION), "[NX | XX]");
         assert_eq!(syntax(&key("key").multiple()), "key [key ...]");
         assert_eq!(
             syntax(&int("seconds").token("EX").optional()),
             "[EX seconds]"
         );
-        let pairs = block("data", &[key("key"), string("value")]).multiple();
-        assert_eq!(syntax(&pairs), "key value [key value ...]");
+        assert_eq!(syntax(&PAIRS), "key value [key value ...]");
     }
 
     #[test]

@@ -252,7 +252,7 @@ mod tests {
         fn ticks_per_us(&self) -> f64 {
             1.0
         }
-        fn monitor(&mut self, _: &Session, _: Args<'_>) {}
+        fn monitor(&mut self, _: &Session, _: &Entry, _: Args<'_>) {}
         fn is_monitored(&self) -> bool {
             false
         }
