@@ -126,7 +126,7 @@ fn value(content: &[u8], build: Build<'_>) -> Result<OwnedValue, Damaged> {
         kind::STRING => OwnedValue::string(from.string()?.into_owned()),
         kind::STREAM_1 | kind::STREAM_2 | kind::STREAM_3 | kind::STREAM_4 | kind::STREAM_5 => {
             let stream = stream::read(&mut from, kind, build)?;
-            OwnedValue::Object(Box::new(Object::Stream(stream)))
+            OwnedValue::Object(Box::new(Object::Stream(Box::new(stream))))
         }
         _ => OwnedValue::Object(Box::new(collection::read(&mut from, kind, build)?)),
     };

@@ -48,7 +48,7 @@ pub enum Object {
     /// A hash.
     Hash(Hash),
     /// A stream.
-    Stream(Stream),
+    Stream(Box<Stream>),
 }
 
 /// The type of a value.

@@ -91,7 +91,7 @@ fn xadd(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<()
         None => {
             let mut stream = new_stream(cx);
             let added = addition.apply(&mut stream, limits, trim_limit, now_ms)?;
-            cx.put_object(key, Object::Stream(stream));
+            cx.put_object(key, Object::Stream(Box::new(stream)));
             added
         }
     };

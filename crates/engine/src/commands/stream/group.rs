@@ -81,7 +81,7 @@ fn xgroup_create(
             let mut stream = new_stream(cx);
             let start = position(&stream, args.at(4))?;
             let created = create(&mut stream, name, start, &options);
-            cx.put_object(key, Object::Stream(stream));
+            cx.put_object(key, Object::Stream(Box::new(stream)));
             created
         }
     };
@@ -288,7 +288,7 @@ fn xgroup_destroy(
     out.int(i64::from(removed.is_some()));
     if let Some(group) = removed {
         // It may be big: a stream of its own carries it to where it is freed in slices.
-        let husk = Box::new(Object::Stream(Stream::of_group(group)));
+        let husk = Box::new(Object::Stream(Box::new(Stream::of_group(group))));
         cx.bury(structure::record::Displaced::Object(husk));
         cx.changed_unwatched(key);
         cx.notify(Class::STREAM, "xgroup-destroy", key);

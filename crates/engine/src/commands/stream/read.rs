@@ -110,7 +110,7 @@ fn resolved(
                 Some(crate::Object::Stream(stream)) => Some(stream),
                 _ => None,
             };
-            let last = stream.map_or(StreamId::MIN, Stream::last_id);
+            let last = stream.map_or(StreamId::MIN, |stream| stream.last_id());
             let at = options.first + options.streams + index;
             replace.push((at, IdText::new(last).as_bytes().to_vec()));
         }
