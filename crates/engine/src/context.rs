@@ -244,8 +244,8 @@ impl<'a> Context<'a> {
     }
 
     /// Sets a key, new or not: what it held is gone. Whoever listens hears that the key is new, or
-    /// that it was overwritten; the change itself is not told: [`Context::changed`] follows. Returns
-    /// whether the key was there.
+    /// that it was overwritten; the change itself is not told: [`Context::changed`] follows.
+    /// Returns whether the key was there.
     #[inline]
     pub fn put(&mut self, key: &[u8], value: Value<'_, Object>, deadline: Deadline) -> bool {
         let (db, hash, now_ms) = (self.session.db, self.hash(key), self.now_ms);

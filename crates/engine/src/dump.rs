@@ -6,7 +6,8 @@
 //! Writing uses the forms of Redis 8.10; reading takes those of every version since 2.6.
 //!
 //! # Invariants
-//! - A payload is taken whole or refused whole: nothing is changed before its last byte was checked.
+//! - A payload is taken whole or refused whole: nothing is changed before its last byte was
+//!   checked.
 //! - Memory for what is read is bounded by the payload's length: counts in it are believed only as
 //!   far as bytes follow, and a compressed string grows at most as far as its form can.
 //! - What is read is built by the same calls as commands use, so the configured limits, not the

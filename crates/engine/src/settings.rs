@@ -1,4 +1,5 @@
-//! The configuration as commands read it: a plain struct, replaced whole when CONFIG SET changes it.
+//! The configuration as commands read it: a plain struct, replaced whole when CONFIG SET changes
+//! it.
 
 use structure::list::Limit;
 

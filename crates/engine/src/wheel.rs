@@ -1,15 +1,16 @@
 //! Active expiry: finding keys whose time is up and that nobody reads.
 //!
 //! A read already hides a key past its deadline. This module exists for keys that are never read:
-//! each database of a stripe keeps a timing wheel of 32-bit hints, and each tick looks at those that
-//! are due.
+//! each database of a stripe keeps a timing wheel of 32-bit hints, and each tick looks at those
+//! that are due.
 //!
 //! ```text
-//! level 0: 64 slots of 32 ms    level 1: 64 slots of 2 s    level 2: 2.3 min   … level 5: 4.4 years
+//! level 0: 64 slots of 32 ms   level 1: 64 slots of 2 s   level 2: 2.3 min  … level 5: 4.4 years
 //! ```
 //!
 //! # Invariants
-//! - Every key with a deadline has a hint in a slot that ends at or before the slot of its deadline.
+//! - Every key with a deadline has a hint in a slot that ends at or before the slot of its
+//!   deadline.
 //! - A hint is only a hint: the record's own deadline decides. A hint without a due key is dropped;
 //!   one whose key lives longer moves to the slot of the new deadline.
 //! - A deadline that moves back adds no hint, so refreshing a key's time costs no memory.

@@ -191,7 +191,8 @@ impl Raw {
     }
 
     fn set_flags(self, flags: u8) {
-        // SAFETY: the first byte is inside the allocation; only a `Record`, which owns it, calls this.
+        // SAFETY: the first byte is inside the allocation; only a `Record`, which owns it, calls
+        // this.
         unsafe { self.0.write(flags) }
     }
 

@@ -473,7 +473,8 @@ impl<T> Table<T> {
 
     /// The first position behind bucket `home` of the segment of `position`.
     fn after(&self, position: u64, depth: u32, home: u32) -> Option<u64> {
-        // Buckets divide a segment's 2^32 sub-positions evenly: bucket b begins at ceil(b 2^32 / n).
+        // Buckets divide a segment's 2^32 sub-positions evenly: bucket b begins at
+        // ceil(b 2^32 / n).
         let next = u64::from(home) + 1;
         let n = u64::from(self.buckets_per_segment);
         let prefix_bits = depth;

@@ -109,7 +109,10 @@ fn a_command_is_described_in_both_protocols() {
     assert!(all.starts_with("*6 *10 $3 get "));
     assert!(all.contains("~1 %4 $5 notes $4 Why. $5 flags ~4 +RW"));
     assert!(all.contains("~1 +movablekeys"));
-    assert!(all.ends_with("*1 *10 $11 client|kill :-3 ~1 +admin :0 :0 :0 ~4 +@admin +@slow +@dangerous +@connection ~0 ~0 ~0"));
+    assert!(all.ends_with(
+        "*1 *10 $11 client|kill :-3 ~1 +admin :0 :0 :0 \
+         ~4 +@admin +@slow +@dangerous +@connection ~0 ~0 ~0"
+    ));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! MULTI, EXEC and WATCH.
 //!
-//! Queueing is the executor's: a session with `multi` set has its commands kept, not run. WATCH marks
-//! keys in their stripes; whoever changes one breaks the session's flag.
+//! Queueing is the executor's: a session with `multi` set has its commands kept, not run. WATCH
+//! marks keys in their stripes; whoever changes one breaks the session's flag.
 
 use std::sync::Arc;
 

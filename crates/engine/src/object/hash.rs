@@ -358,7 +358,8 @@ impl Hash {
     }
 
     /// Removes fields whose time is up, about `limit` at most, after giving each to `f`; returns
-    /// how many. Who reclaims actively calls this for each hash whose [`Hash::due_hint`] has passed.
+    /// how many. Who reclaims actively calls this for each hash whose [`Hash::due_hint`] has
+    /// passed.
     pub fn expire_due(&mut self, now_ms: u64, limit: usize, mut f: impl FnMut(Entry<'_>)) -> usize {
         match &mut self.form {
             Form::Small(_) => 0,

@@ -165,7 +165,7 @@ fn client_help(
             "    Closes the connections that fit every option:",
             "    ADDR (<ip:port>|<unixsocket>:0), LADDR (<ip:port>|<unixsocket>:0),",
             "    TYPE (NORMAL|MASTER|REPLICA|PUBSUB), USER <name>, ID <number>,",
-            "    MAXAGE <seconds>, SKIPME (YES|NO): whether to spare the one that asks, as by default.",
+            "    MAXAGE <seconds>, SKIPME (YES|NO): whether to spare the one that asks (default).",
             "LIST [TYPE (NORMAL|MASTER|REPLICA|PUBSUB)|ID <number> ...]",
             "    Describes the connections, one a line.",
             "NO-EVICT (ON|OFF)",

@@ -1,4 +1,5 @@
-//! Which words of a command are secret: passwords, which neither monitors nor the slow log may show.
+//! Which words of a command are secret: passwords, which neither monitors nor the slow log may
+//! show.
 
 use engine::Entry;
 use resp::Args;

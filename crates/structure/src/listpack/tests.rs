@@ -357,7 +357,9 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_safe(entries in prop::collection::vec(any::<u8>(), 0..40), count in 0usize..9) {
+    fn any_bytes_are_safe(
+        entries in prop::collection::vec(any::<u8>(), 0..40), count in 0usize..9,
+    ) {
         let count = if count == 8 { 65535 } else { count };
         let mut bytes = header(entries.len(), count).to_vec();
         bytes.extend_from_slice(&entries);
@@ -370,7 +372,9 @@ proptest! {
 
     #[test]
     fn a_flipped_byte_is_safe(
-        values in prop::collection::vec(value(), 1..6), at in any::<prop::sample::Index>(), byte: u8,
+        values in prop::collection::vec(value(), 1..6),
+        at in any::<prop::sample::Index>(),
+        byte: u8,
     ) {
         let mut pack = Listpack::new();
         values.iter().for_each(|value| pack.push_back(value));

@@ -124,12 +124,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn agrees_with_a_sorted_map(ops in proptest::collection::vec(op(), 1..3000), keys in 1u16..3000) {
+    fn agrees_with_a_sorted_map(
+        ops in proptest::collection::vec(op(), 1..3000), keys in 1u16..3000,
+    ) {
         run(&ops, keys, &good);
     }
 
     #[test]
-    fn stays_right_under_a_broken_hash(ops in proptest::collection::vec(op(), 1..3000), keys in 1u16..3000) {
+    fn stays_right_under_a_broken_hash(
+        ops in proptest::collection::vec(op(), 1..3000), keys in 1u16..3000,
+    ) {
         run(&ops, keys, &broken);
     }
 }

@@ -8,7 +8,8 @@
 //!           len   bytes from flags to the end of the payload
 //!           seq   counted from base.seq where the millisecond is the base's, else as it is
 //!           back  bytes from `len` to the end of the payload, readable backwards
-//! payload: SHARED: (len, value)*, the names being the block's; else count, (len, name, len, value)*
+//! payload: SHARED: (len, value)*, the names being the block's;
+//!          else count, (len, name, len, value)*
 //! ```
 //! Numbers are varints of seven bits a byte. The names of the block are those of its first entry.
 //!

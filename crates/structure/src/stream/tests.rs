@@ -173,7 +173,9 @@ fn ops() -> impl Strategy<Value = Op> {
         5 => (0u8..3, any::<u64>(), 1u64..30)
             .prop_map(|(group, pick, many)| Op::Acknowledge { group, pick, many }),
         2 => (0u8..3, any::<u64>(), 0u8..3)
-            .prop_map(|(group, pick, references)| Op::AcknowledgeDelete { group, pick, references }),
+            .prop_map(|(group, pick, references)| {
+                Op::AcknowledgeDelete { group, pick, references }
+            }),
         1 => (0u8..3, 0u8..4).prop_map(|(group, consumer)| Op::RemoveConsumer { group, consumer }),
         2 => (0u8..3, 0u64..1000, 0usize..20)
             .prop_map(|(group, ms, count)| Op::Oldest { group, ms, count }),

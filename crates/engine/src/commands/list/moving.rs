@@ -113,7 +113,8 @@ pub(super) const BRPOPLPUSH: Command = Command {
     name: "brpoplpush",
     group: Group::List,
     since: "2.2.0",
-    summary: "Moves the last element of a list to the front of another, waiting until there is one.",
+    summary: "Moves the last element of a list to the front of another, \
+              waiting until there is one.",
     complexity: "O(1)",
     arity: Arity::exactly(4),
     flags: Flags::WRITE.with(Flags::DENYOOM).with(Flags::BLOCKING),

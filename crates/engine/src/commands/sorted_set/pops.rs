@@ -163,7 +163,8 @@ pub(super) const BZPOPMIN: Command = Command {
     name: "bzpopmin",
     group: Group::SortedSet,
     since: "5.0.0",
-    summary: "Removes the lowest member of the first sorted set that has any, waiting until one has.",
+    summary: "Removes the lowest member of the first sorted set that has any, \
+              waiting until one has.",
     complexity: "O(log(N))",
     arity: Arity::at_least(3),
     flags: Flags::WRITE.with(Flags::BLOCKING).with(Flags::FAST),
@@ -187,7 +188,8 @@ pub(super) const BZPOPMAX: Command = Command {
     name: "bzpopmax",
     group: Group::SortedSet,
     since: "5.0.0",
-    summary: "Removes the highest member of the first sorted set that has any, waiting until one has.",
+    summary: "Removes the highest member of the first sorted set that has any, \
+              waiting until one has.",
     complexity: "O(log(N))",
     arity: Arity::at_least(3),
     flags: Flags::WRITE.with(Flags::BLOCKING).with(Flags::FAST),
@@ -304,7 +306,8 @@ pub(super) const BZMPOP: Command = Command {
     name: "bzmpop",
     group: Group::SortedSet,
     since: "7.0.0",
-    summary: "Removes lowest or highest members from the first sorted set that has any, waiting until one has.",
+    summary: "Removes lowest or highest members from the first sorted set that has any, \
+              waiting until one has.",
     complexity: "O(K)",
     arity: Arity::at_least(5),
     flags: Flags::WRITE.with(Flags::BLOCKING),

@@ -44,7 +44,8 @@ const XINFO_STREAM: Command = Command {
         ("6.0.0", "Takes `FULL`."),
         (
             "7.0.0",
-            "Shows `max-deleted-entry-id`, `entries-added`, `recorded-first-entry-id`, `entries-read` and `lag`.",
+            "Shows `max-deleted-entry-id`, `entries-added`, `recorded-first-entry-id`, \
+             `entries-read` and `lag`.",
         ),
         (
             "7.2.0",

@@ -1,4 +1,5 @@
-//! Looking at the entries of one stream: XLEN, XRANGE, XREVRANGE; and XSETID, which sets its counters.
+//! Looking at the entries of one stream: XLEN, XRANGE, XREVRANGE; and XSETID, which sets its
+//! counters.
 
 use command::arg::*;
 use command::{Acl, Arity, Flags, Group, KeySpec, Shape};

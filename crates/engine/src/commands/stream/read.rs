@@ -20,7 +20,8 @@ pub(super) const XREAD: Command = Command {
     name: "xread",
     group: Group::Stream,
     since: "5.0.0",
-    summary: "Returns the entries newer than given IDs from several streams, waiting if there are none.",
+    summary: "Returns the entries newer than given IDs from several streams, \
+              waiting if there are none.",
     arity: Arity::at_least(4),
     flags: Flags::READONLY.with(Flags::BLOCKING),
     acl: Acl::STREAM,

@@ -154,7 +154,8 @@ fn no_group(key: &[u8], group: &[u8]) -> CommandError {
     let (key, group) = (shown(key), shown(group));
     CommandError::Text(
         format!(
-            "NOGROUP No such key '{key}' or consumer group '{group}' in XREADGROUP with GROUP option"
+            "NOGROUP No such key '{key}' or consumer group '{group}' \
+             in XREADGROUP with GROUP option"
         )
         .into(),
     )

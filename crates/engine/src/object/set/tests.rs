@@ -114,7 +114,10 @@ proptest! {
         let mut set = Set::new();
         let mut model = BTreeSet::new();
         for (op, n, word) in ops {
-            let member = if word { format!("w{}", n % 20) } else { (i64::from(n) - 20).to_string() };
+            let member = match word {
+                true => format!("w{}", n % 20),
+                false => (i64::from(n) - 20).to_string(),
+            };
             let bytes = member.as_bytes();
             match op {
                 0 | 1 => prop_assert_eq!(

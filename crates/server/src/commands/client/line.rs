@@ -1,7 +1,7 @@
 //! One client as CLIENT LIST and CLIENT INFO describe it.
 //!
-//! Names and order are Redis's. Its fixed reply buffer (`rbs`, `rbp`, `obl`) has no counterpart: what
-//! waits to be sent is one chain of segments, `oll` of them with `omem` bytes.
+//! Names and order are Redis's. Its fixed reply buffer (`rbs`, `rbp`, `obl`) has no counterpart:
+//! what waits to be sent is one chain of segments, `oll` of them with `omem` bytes.
 
 use std::io::Write;
 use std::sync::atomic::Ordering;
