@@ -262,10 +262,9 @@ impl<'a> Context<'a> {
             _ => Kind::String,
         };
         let stripe = self.keyspace.get_mut(self.shared.stripe(hash));
-        let bits = stripe.bits();
         let (existed, displaced) = stripe
             .db_or_new(db)
-            .put(bits, hash, key, value, deadline, now_ms, access);
+            .put(hash, key, value, deadline, now_ms, access);
         if !existed {
             self.added(hash, key);
             return false;
@@ -324,10 +323,7 @@ impl<'a> Context<'a> {
     pub fn put_record(&mut self, key: &[u8], record: Record<Object>) {
         let (db, hash, now_ms) = (self.session.db, self.hash(key), self.now_ms);
         let stripe = self.stripe(hash);
-        let bits = stripe.bits();
-        stripe
-            .db_or_new(db)
-            .insert_record(bits, hash, record, now_ms);
+        stripe.db_or_new(db).insert_record(hash, record, now_ms);
     }
 
     /// Takes a living key out; says nothing to anybody.
@@ -363,10 +359,9 @@ impl<'a> Context<'a> {
             return false;
         }
         let stripe = self.stripe(hash);
-        let bits = stripe.bits();
         stripe
             .db_mut(db)
-            .is_some_and(|db| db.set_deadline(bits, hash, key, deadline, now_ms))
+            .is_some_and(|db| db.set_deadline(hash, key, deadline, now_ms))
     }
 
     /// Reports one change of a key: to watchers, and as an event to listeners.

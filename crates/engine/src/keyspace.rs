@@ -22,7 +22,7 @@ use crate::object::Object;
 use crate::pubsub::{ChannelKind, Registry};
 use crate::session::Subscriptions;
 use crate::stats::KeyspaceStats;
-use crate::wheel::{Hint, Wheel};
+use crate::wheel::Wheel;
 
 /// A value bigger than this is freed in slices, off the locks.
 pub const FREE_AT_ONCE_MAX: usize = 64;
@@ -124,12 +124,6 @@ pub enum Deadline {
     At(u64),
 }
 
-/// The bits of a hash by which the wheel finds its key again.
-#[allow(clippy::cast_possible_truncation)] // 32 bits are meant.
-fn hint(hash: u64, bits: u32) -> Hint {
-    (hash << bits >> 32) as Hint
-}
-
 impl Db {
     fn new(seed: Seed, bits: u32, buckets: u32) -> Self {
         Self {
@@ -160,15 +154,10 @@ impl Db {
                 .is_some_and(|record| is_past(record, now_ms))
     }
 
-    fn hint(&mut self, at: u64, hash: u64, bits: u32, now_ms: u64) {
-        self.wheel.add(at, hint(hash, bits), now_ms);
-    }
-
     /// Sets the value of `key`, new or not. Returns whether it was there, and what the old value
     /// leaves behind. `access` is the use that this is of a key that was there.
     pub fn put(
         &mut self,
-        bits: u32,
         hash: u64,
         key: &[u8],
         value: Value<'_, Object>,
@@ -198,7 +187,7 @@ impl Db {
             Err(value) => value,
             Ok((displaced, old, new)) => {
                 if new != old {
-                    self.deadline_changed(bits, hash, old, new, now_ms);
+                    self.deadline_changed(hash, old, new, now_ms);
                 }
                 return (true, displaced);
             }
@@ -209,39 +198,31 @@ impl Db {
         };
         self.table.insert(hash, key, value, at);
         if at.is_some() {
-            self.deadline_changed(bits, hash, None, at, now_ms);
+            self.deadline_changed(hash, None, at, now_ms);
         }
         (false, Displaced::Nothing)
     }
 
     /// Adds a record whose key is not there.
-    pub fn insert_record(&mut self, bits: u32, hash: u64, record: Record<Object>, now_ms: u64) {
+    pub fn insert_record(&mut self, hash: u64, record: Record<Object>, now_ms: u64) {
         let deadline = record.deadline();
         self.table.insert_record(hash, record);
-        self.deadline_changed(bits, hash, None, deadline, now_ms);
+        self.deadline_changed(hash, None, deadline, now_ms);
     }
 
-    fn deadline_changed(
-        &mut self,
-        bits: u32,
-        hash: u64,
-        old: Option<u64>,
-        new: Option<u64>,
-        now_ms: u64,
-    ) {
+    fn deadline_changed(&mut self, hash: u64, old: Option<u64>, new: Option<u64>, now_ms: u64) {
         self.timed += usize::from(new.is_some());
         self.timed -= usize::from(old.is_some());
         if let Some(at) = new
             && old.is_none_or(|old| at < old)
         {
-            self.hint(at, hash, bits, now_ms);
+            self.wheel.add(at, self.table.hint(hash), now_ms);
         }
     }
 
     /// Sets or clears the deadline of `key`. False where there is no such key.
     pub fn set_deadline(
         &mut self,
-        bits: u32,
         hash: u64,
         key: &[u8],
         deadline: Option<u64>,
@@ -253,7 +234,7 @@ impl Db {
         let old = record.deadline();
         record.set_deadline(deadline);
         drop(record);
-        self.deadline_changed(bits, hash, old, deadline, now_ms);
+        self.deadline_changed(hash, old, deadline, now_ms);
         true
     }
 
@@ -269,19 +250,23 @@ impl Db {
         self.wheel.len() > 1024 + STALE_HINTS_FACTOR * self.timed
     }
 
-    /// Makes the wheel anew from the table.
-    fn rebuild_wheel(&mut self, seed: &Seed, bits: u32, now_ms: u64) {
-        let mut wheel = Wheel::default();
-        for record in self.table.iter() {
-            if let Some(at) = record.deadline() {
-                wheel.add(
-                    at,
-                    hint(structure::hash::hash(seed, record.key()), bits),
-                    now_ms,
-                );
+    /// Makes the wheel anew from those of its hints that lead to a key with a deadline.
+    fn rebuild_wheel(&mut self, now_ms: u64) {
+        let mut hints = self.wheel.take_all();
+        hints.sort_unstable();
+        hints.dedup();
+        for hint in hints {
+            let mut first: Option<u64> = None;
+            self.table.with_hint(hint, |_, record| {
+                first = match (first, record.deadline()) {
+                    (Some(a), Some(b)) => Some(a.min(b)),
+                    (a, b) => a.or(b),
+                };
+            });
+            if let Some(at) = first {
+                self.wheel.add(at, hint, now_ms);
             }
         }
-        self.wheel = wheel;
     }
 }
 
@@ -306,12 +291,6 @@ impl Stripe {
             watchers: Watchers::default(),
             stats: KeyspaceStats::default(),
         }
-    }
-
-    /// The high bits of a hash that chose this stripe.
-    #[inline]
-    pub fn bits(&self) -> u32 {
-        self.bits
     }
 
     /// Database `db`, if it ever held a key here.
@@ -363,7 +342,6 @@ impl Stripe {
         budget: usize,
         dead: &mut Vec<(u32, u64, Box<[u8]>)>,
     ) -> usize {
-        let (seed, bits) = (self.seed, self.bits);
         let mut looked = 0;
         let mut hints = Vec::new();
         for (number, db) in (0u32..).zip(&mut self.dbs) {
@@ -371,14 +349,20 @@ impl Stripe {
                 continue;
             }
             if db.is_stale() {
-                db.rebuild_wheel(&seed, bits, now_ms);
+                db.rebuild_wheel(now_ms);
             }
             looked += db.wheel.take_due(now_ms, budget - looked, &mut hints);
+            // All buckets first, then all records: their misses overlap.
+            hints
+                .iter()
+                .for_each(|&hint| db.table.prefetch_hinted_bucket(hint));
+            hints
+                .iter()
+                .for_each(|&hint| db.table.prefetch_hinted_record(hint));
             for hint in hints.drain(..) {
                 let mut again: Option<u64> = None;
-                // The hint is 32 bits of the hash: a place in the table, and a few keys at most.
                 db.table
-                    .with_prefix(hint, |hash, record| match record.deadline() {
+                    .with_hint(hint, |hash, record| match record.deadline() {
                         Some(at) if at <= now_ms => dead.push((number, hash, record.key().into())),
                         Some(at) => again = Some(again.map_or(at, |other| other.min(at))),
                         None => {}

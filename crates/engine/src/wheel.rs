@@ -27,7 +27,7 @@ const GRAIN_MS_LOG2: u32 = 5;
 /// Hints in a chunk of a slot.
 const CHUNK: usize = 256;
 
-/// What finds a key again: the bits of its hash behind those that chose the stripe.
+/// What finds a key again: see [`structure::table::Table::hint`].
 pub type Hint = u32;
 
 #[derive(Default)]
@@ -109,6 +109,18 @@ impl Wheel {
         self.slots[level * SLOTS as usize + slot].push(hint);
         self.used[level] |= 1 << slot;
         self.len += 1;
+    }
+
+    /// Takes all hints out, due or not.
+    pub fn take_all(&mut self) -> Vec<Hint> {
+        let mut all = Vec::with_capacity(self.len);
+        for slot in &mut self.slots {
+            while let Some(hint) = slot.pop() {
+                all.push(hint);
+            }
+        }
+        (self.used, self.len) = ([0; LEVELS], 0);
+        all
     }
 
     /// Gives `each` up to `budget` hints that may be due at `now_ms`, and returns how many. The

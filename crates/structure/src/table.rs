@@ -524,21 +524,44 @@ impl<T> Table<T> {
         self.segments.iter().flat_map(Segment::iter)
     }
 
-    /// Shows `each` the records whose hashes, without the `skip` first bits, begin with the 32
-    /// bits of `prefix`.
-    pub fn with_prefix<'t>(&'t self, prefix: u32, mut each: impl FnMut(u64, RecordRef<'t, T>)) {
-        let low = u64::from(prefix) << 32 >> self.skip;
+    /// 32 bits by which a key is found again without its name: 24 of its place in hash order, and
+    /// its tag. A few other keys may share them.
+    #[inline]
+    pub fn hint(&self, hash: u64) -> u32 {
+        #[allow(clippy::cast_possible_truncation)] // 24 and 8 bits.
+        {
+            ((hash << self.skip) >> 40 << 8) as u32 | u32::from(hash as u8)
+        }
+    }
+
+    /// The lowest hash that a hint stands for, but with the tag in place.
+    #[inline]
+    fn hinted(&self, hint: u32) -> u64 {
+        (u64::from(hint >> 8) << 40 >> self.skip) | u64::from(hint & 0xff)
+    }
+
+    /// Asks for the bucket of a hint to be brought near.
+    pub fn prefetch_hinted_bucket(&self, hint: u32) {
+        self.prefetch_bucket(self.hinted(hint));
+    }
+
+    /// Asks for the record of a hint to be brought near, once its bucket has come.
+    pub fn prefetch_hinted_record(&self, hint: u32) {
+        self.prefetch_record(self.hinted(hint));
+    }
+
+    /// Shows `each` the records that a hint may mean, with their hashes.
+    pub fn with_hint<'t>(&'t self, hint: u32, mut each: impl FnMut(u64, RecordRef<'t, T>)) {
+        let low = self.hinted(hint);
         let Some(entry) = self.entry(low) else { return };
         let segment = &self.segments[entry.segment as usize];
-        // All hashes with this prefix share a home bucket while a segment covers more than a
-        // 2^32nd of the table; the bits behind the prefix may reach into the next bucket.
-        let last = low | (u64::from(u32::MAX) >> self.skip);
-        let homes = self.home(low, entry.depth)..=self.home(last, entry.depth);
-        for home in homes {
-            let home_of = |key: &[u8]| self.home(hash(&self.seed, key), entry.depth);
-            segment.each_of_home(home, home_of, |record| {
+        // All hashes of a hint share a home bucket, or two neighbours, while a segment covers more
+        // than a 2^24th of the table, which has far fewer segments.
+        let last = low | (0xff_ffff_ffff >> self.skip);
+        for home in self.home(low, entry.depth)..=self.home(last, entry.depth) {
+            segment.each_tagged(home, low, |record| {
                 let hash = hash(&self.seed, record.key());
-                if (hash << self.skip) >> 32 == u64::from(prefix) {
+                if self.hint(hash) == hint && self.home(hash, entry.depth) == home {
                     each(hash, record);
                 }
             });

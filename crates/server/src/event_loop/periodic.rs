@@ -9,7 +9,7 @@ const IDLE_TICK_MS: u64 = 100;
 /// Hints of one stripe looked at in one go, so that a stripe is locked for microseconds only.
 const EXPIRE_BUDGET: usize = 128;
 /// Microseconds that a tick may spend on dead keys.
-const EXPIRE_US_MAX: u64 = 2000;
+const EXPIRE_US_MAX: u64 = 1000;
 /// Where commands count as slow that take fewer microseconds, each one is timed by itself.
 const TOGETHER_US: i64 = 1000;
 /// Milliseconds between looks at all connections.
@@ -42,7 +42,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         }
         let has_timed = is_behind || self.has_timed_keys();
         let wait = match (is_behind, has_timed) {
-            (true, _) => 1,
+            (true, _) => 0,
             (false, true) => TICK_MS,
             (false, false) => IDLE_TICK_MS,
         };

@@ -426,6 +426,34 @@ impl<T> Segment<T> {
         }
     }
 
+    /// Shows `each` the records that may have the home bucket `home` and the tag of `hash`.
+    pub(super) fn each_tagged<'s>(
+        &'s self,
+        home: u32,
+        hash: u64,
+        mut each: impl FnMut(RecordRef<'s, T>),
+    ) {
+        let bucket = &self.slice()[home as usize];
+        let wanted = tag(hash);
+        let mut look = |bucket: &'s Bucket| {
+            for slot in bucket
+                .slots()
+                .filter(|&slot| bucket.tags[slot as usize] == wanted)
+            {
+                each(bucket.record(slot));
+            }
+        };
+        look(bucket);
+        if bucket.displaced > 0 {
+            look(&self.slice()[self.next(home) as usize]);
+        }
+        if bucket.stashed > 0 {
+            for stashed in self.stash.iter().filter(|s| s.home == home) {
+                each(stashed.record.view());
+            }
+        }
+    }
+
     /// How many slots a uniform draw chooses from.
     pub(super) fn slots(&self) -> usize {
         self.slice().len() * SLOTS as usize + super::STASH_MAX.max(self.stash.len())
