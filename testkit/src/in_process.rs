@@ -402,8 +402,8 @@ fn directive(settings: &mut Settings, name: &str, value: Option<&str>) -> Result
     }
 }
 
-/// The letters of event classes, in the order of their bits.
-const EVENT_LETTERS: &str = "KEg$lshzxetmndoc";
+/// The letters of event classes at the places of their bits; a blank is a bit that none has.
+const EVENT_LETTERS: &str = "KEg$lshzxetm dnoc";
 /// What the letter `A` stands for.
 const EVENTS_ALL: &str = "g$lshzxetd";
 
@@ -412,7 +412,8 @@ fn event_classes(letters: &str) -> Option<u32> {
         .replace('A', EVENTS_ALL)
         .chars()
         .try_fold(0, |bits, letter| {
-            EVENT_LETTERS.find(letter).map(|bit| bits | 1 << bit)
+            let bit = EVENT_LETTERS.find(letter).filter(|_| letter != ' ')?;
+            Some(bits | 1 << bit)
         })
 }
 

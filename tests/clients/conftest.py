@@ -1,8 +1,8 @@
 """Servers for the client tests: the real Redis where it is installed, and ours at one and two threads.
 
 Each runs once a session, on a free port with a folder of its own, and is emptied before every test. A server that is
-not there is left out, and the header of the run says so. The clients are unmodified and newest: what they send is what
-people's programs send.
+not there is left out, and the header of the run says so; one that TIDEMILL_SERVER names has to be there. The clients
+are unmodified and newest: what they send is what people's programs send.
 """
 import os
 import pathlib
@@ -32,6 +32,8 @@ def pytest_report_header(config):
 
 
 def pytest_configure(config):
+    if "TIDEMILL_SERVER" in os.environ and not OURS.is_file():
+        raise pytest.UsageError(f"TIDEMILL_SERVER names no file: {OURS}")
     if not PRESENT:
         raise pytest.UsageError("no server is here: build one with `cargo build --release`")
 

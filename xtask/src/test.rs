@@ -9,6 +9,9 @@ use crate::machine;
 use crate::steps::{Done, Report, StepResult};
 use crate::tool::{Tool, on_path, python, root, server, target};
 
+/// Requests a row of the walk-through's benchmark: some ten seconds for all of them.
+const WALK_REQUESTS: u32 = 20_000;
+
 /// Every step of `test`.
 pub fn all(report: &mut Report, fuzz_seconds: u32) {
     report.must("packages", machine::packages);
@@ -89,7 +92,7 @@ fn walkthrough(threads: u32) -> StepResult {
         "{} --port {{port}} --dir {{dir}} --threads {threads}",
         server().display()
     );
-    walk(&command, 100_000)?;
+    walk(&command, WALK_REQUESTS)?;
     Ok(Done::Ran)
 }
 

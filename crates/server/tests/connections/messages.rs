@@ -1,5 +1,8 @@
 //! Messages between clients on different threads, and monitors.
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::*;
 
 fn message(channel: &str, text: &str) -> Reply {
@@ -37,19 +40,20 @@ fn every_subscriber_gets_every_message_in_order() {
 #[test]
 fn nothing_comes_after_unsubscribe_was_confirmed() {
     let server = server(&["--threads", "8"]);
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    let relaxed = std::sync::atomic::Ordering::Relaxed;
+    let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        // However this ends, or the publishers never would.
+        let _stopper = Stopper(&stop);
         for _ in 0..2 {
             scope.spawn(|| {
                 let mut publisher = connect(&server);
-                while !stop.load(relaxed) {
+                while !stop.load(Relaxed) {
                     call(&mut publisher, "PUBLISH c hi");
                 }
             });
         }
         let mut subscribers: Vec<Client> = (0..4).map(|_| connect(&server)).collect();
-        for _ in 0..200 {
+        for _ in 0..25 {
             for subscriber in &mut subscribers {
                 subscriber
                     .send_bytes(b"SUBSCRIBE c\r\n")
@@ -69,8 +73,16 @@ fn nothing_comes_after_unsubscribe_was_confirmed() {
                 assert_eq!(call(subscriber, "PING"), status("PONG"));
             }
         }
-        stop.store(true, relaxed);
     });
+}
+
+/// Sets a flag when it goes, a panic or not.
+struct Stopper<'a>(&'a AtomicBool);
+
+impl Drop for Stopper<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
 }
 
 #[test]
