@@ -218,6 +218,11 @@ impl WaitTable {
             .unwrap_or_default()
     }
 
+    /// The first of those who wait for a key, `max` at most, in order.
+    pub fn first(&self, key: &DbKey, max: usize) -> impl Iterator<Item = &Arc<Waiter>> {
+        self.keys.get(key).into_iter().flatten().take(max)
+    }
+
     /// Whether anybody waits for a key.
     pub fn has(&self, db: u32, key: &[u8]) -> bool {
         !self.keys.is_empty() && self.keys.contains_key(&(db, Box::from(key)))

@@ -24,6 +24,7 @@ use crate::settings::Settings;
 use crate::stats::ThreadStats;
 
 mod eviction;
+mod waking;
 
 /// Bytes of a name or an argument that an error repeats.
 const SHOWN_BYTES_MAX: usize = 128;
@@ -222,6 +223,11 @@ impl<'k, L: RawLock> Executor<'k, L> {
                 self.keyspace.stripes.acquire(set)
             }
         };
+        if waking::may_wake(entry)
+            && self.keyspace.shared.blocked_clients.load(Ordering::Relaxed) > 0
+        {
+            guard = self.with_waiters(session, entry, request, guard);
+        }
         if entry.command.name == "exec" {
             self.exec(session, entry, &mut guard, settings, host, now_ms, out);
         } else {
@@ -233,7 +239,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             show_monitors(session, entry, request.args, host);
         }
         if self.effects.block.is_some() {
-            self.register(session, entry, request.args, &mut guard);
+            self.register(session, entry, request, &mut guard);
         }
         if !self.effects.ready.is_empty() {
             self.serve_ready(&mut guard, settings, host, now_ms);
@@ -450,13 +456,16 @@ impl<'k, L: RawLock> Executor<'k, L> {
         &mut self,
         session: &mut Session,
         entry: &Entry,
-        args: Args<'_>,
+        request: &Request<'_>,
         guard: &mut Guard<'k, Stripe, L>,
     ) {
         let Some(block) = self.effects.block.take() else {
             return;
         };
         let shared = &self.keyspace.shared;
+        let args = request.args;
+        // More may be locked now than it needs.
+        let stripes = self.stripes(session, entry, request);
         let keys: Vec<_> = block
             .keys
             .iter()
@@ -480,7 +489,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             owned,
             (session.db, session.protocol),
             &block,
-            guard.set().clone(),
+            stripes.unwrap_or_else(|_| guard.set().clone()),
             keys,
         ));
         waiter.set_retry(self.effects.retry_ms.take());
@@ -540,6 +549,8 @@ impl<'k, L: RawLock> Executor<'k, L> {
         self.serve(&waiter, &mut guard, settings, host, now_ms);
         waiter.set_retry(self.effects.retry_ms.take());
         self.serve_ready(&mut guard, settings, host, now_ms);
+        drop(guard);
+        self.end(settings, host, now_ms);
     }
 
     /// Ends all that a client holds: its wait, its watches, its subscriptions. It is gone.
@@ -591,6 +602,8 @@ impl<'k, L: RawLock> Executor<'k, L> {
                     }
                     if guard.try_add(&waiter.stripes) {
                         self.serve(&waiter, guard, settings, host, now_ms);
+                        // The waiter's own thread sets its alarm; it is not for who waits next.
+                        self.effects.retry_ms = None;
                     } else {
                         // Nobody may pass who came later.
                         let mut set = guard.set().clone();

@@ -7,6 +7,7 @@ mod blocking;
 mod limits;
 mod messages;
 mod protocol;
+mod stress;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
