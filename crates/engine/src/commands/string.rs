@@ -518,15 +518,16 @@ fn delex(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
     if args.len() != 4 {
         return Err(cx.arity_error());
     }
-    let Some((condition, _)) = Condition::parse(args, 2) else {
-        return Err("ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE".into());
-    };
+    // The condition is read last: a key that is not there is not deleted, whatever it says.
     let holds = match cx.read(key).map(|record| record.value()) {
         None => false,
         Some(ValueRef::Object(_)) => {
             return Err("ERR Key should be of string type if conditions are specified".into());
         }
-        value => condition.holds(value)?,
+        value => match Condition::parse(args, 2) {
+            Some((condition, _)) => condition.holds(value)?,
+            None => return Err("ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE".into()),
+        },
     };
     out.int(i64::from(holds && delete(cx, key)));
     Ok(())

@@ -325,8 +325,9 @@ pub(super) const BZMPOP: Command = Command {
 };
 
 fn bzmpop(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
-    let deadline_ms = number::timeout_ms(args.at(1), cx.now_ms)?;
+    // Its timeout is looked at last, as BLMPOP does.
     let many = Many::parse(args, 2)?;
+    let deadline_ms = number::timeout_ms(args.at(1), cx.now_ms)?;
     if !many.pop(cx, args, out)? {
         wait(cx, out, deadline_ms, many.keys);
     }

@@ -179,7 +179,12 @@ fn xgroup_setid(
     if stream.group(name).is_none() {
         return Err(no_group_of_key(key, name));
     }
-    let start = position(stream, args.at(4))?;
+    // Unlike CREATE, it takes the ends of a range too.
+    let start = match args.at(4) {
+        b"-" => StreamId::MIN,
+        b"+" => StreamId::MAX,
+        word => position(stream, word)?,
+    };
     let read = options.entries_read(stream);
     if let Some(group) = stream.group_mut(name) {
         group.set_last_delivered(start);
