@@ -233,7 +233,7 @@ fn run(looks_again: bool) -> (std::sync::Arc<World>, Vec<Done>) {
             thread::spawn(move || act(&world, number, looks_again))
         })
         .collect();
-    let done = actors
+    let done: Vec<Done> = actors
         .into_iter()
         .map(|actor| actor.join().expect("it ends"))
         .collect();
