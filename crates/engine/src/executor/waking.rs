@@ -1,9 +1,10 @@
 //! Before a command that may wake clients: what these need is locked as well.
 //!
-//! A client that waits for several keys, or moves what it gets, needs stripes that the command which
-//! serves it does not. Were they sought only once the key is ready, the key would have to be let go
-//! where one of them is taken, and somebody else could pop what the client has waited for. Before
-//! its effects a command can still back off, so the stripes of those that it may wake are taken then.
+//! A client that waits for several keys, or moves what it gets, needs stripes that the command
+//! which serves it does not. Were they sought only once the key is ready, the key would have to be
+//! let go where one of them is taken, and somebody else could pop what the client has waited for.
+//! Before its effects a command can still back off, so the stripes of those that it may wake are
+//! taken then.
 //!
 //! # Invariants
 //! - A command's key that it makes ready goes to those who wait for it before any other client sees
@@ -11,8 +12,8 @@
 //! - It costs nothing while nobody waits, and little where nobody waits in the command's stripes.
 //!
 //! # What is left
-//! Keys of other databases (COPY, MOVE, SELECT inside MULTI), longer lines, and clients that wait for
-//! a key to go away: these are served as soon as their stripes can be locked, in order, but not
+//! Keys of other databases (COPY, MOVE, SELECT inside MULTI), longer lines, and clients that wait
+//! for a key to go away: these are served as soon as their stripes can be locked, in order, but not
 //! always before somebody else.
 
 use std::collections::HashSet;

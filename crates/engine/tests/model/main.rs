@@ -1,8 +1,8 @@
 //! The locks and what hangs on them, under a scheduler that tries thousands of interleavings.
 //!
 //! The code that runs is the real one: stripes, executor and handlers are generic over the lock,
-//! and [`lock::ModelLock`] hands every turn at a lock to the scheduler. What a program does is drawn
-//! by the scheduler too, so a failure's printed schedule replays all of it.
+//! and [`lock::ModelLock`] hands every turn at a lock to the scheduler. What a program does is
+//! drawn by the scheduler too, so a failure's printed schedule replays all of it.
 //!
 //! # Invariants
 //! - Nothing here waits outside of the scheduler: between two uses of a lock a thread runs alone.

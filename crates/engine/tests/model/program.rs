@@ -1,5 +1,5 @@
-//! The executor with nothing around it: threads that run commands for clients, and a journal of what
-//! the clients got.
+//! The executor with nothing around it: threads that run commands for clients, and a journal of
+//! what the clients got.
 
 use std::any::Any;
 use std::collections::HashMap;
