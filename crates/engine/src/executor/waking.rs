@@ -11,9 +11,10 @@
 //!   it, for the first `WOKEN_MAX` in its line, and so on along what these fill in turn.
 //! - It costs nothing while nobody waits, and little where nobody waits in the command's stripes.
 //!
-//! # What is left Keys of other databases (COPY, MOVE, SELECT inside MULTI), longer lines, and
-//! clients that wait for a key to go away: these are served as soon as their stripes can be
-//! locked, in order, but not always before somebody else.
+//! # What is left
+//! Keys of other databases (COPY, MOVE, SELECT inside MULTI), longer lines, and clients that wait
+//! for a key to go away: these are served as soon as their stripes can be locked, in order, but not
+//! always before somebody else.
 
 use std::collections::HashSet;
 use std::sync::Arc;
