@@ -61,7 +61,7 @@ pub fn open_tcp(bind: &[BindAddress], port: u16, backlog: u32) -> Result<Vec<Lis
     for address in bind {
         let fail = |error: io::Error| {
             format!(
-                "Could not create server TCP listening socket {}:{port}: {error}",
+                "Failed listening on port {port} (tcp), aborting: {}: {error}",
                 address.host
             )
         };
@@ -73,7 +73,7 @@ pub fn open_tcp(bind: &[BindAddress], port: u16, backlog: u32) -> Result<Vec<Lis
     }
     if listeners.is_empty() && !bind.is_empty() {
         return Err(format!(
-            "Failed listening on port {port} (tcp), no address could be bound"
+            "Failed listening on port {port} (tcp), aborting: no address could be bound"
         ));
     }
     Ok(listeners)

@@ -85,9 +85,8 @@ fn start(config: Config, warnings: &[String], is_bare: bool) -> Result<(), Strin
         config.port
     );
     warnings.iter().for_each(|line| warning!("{line}"));
-    let listeners = listener::open(&config)
-        .inspect_err(|error| warning!("{error}"))
-        .map_err(|_| format!("Failed listening on port {} (tcp), aborting.", config.port))?;
+    // In the log too: launchers read it there.
+    let listeners = listener::open(&config).inspect_err(|error| warning!("{error}"))?;
     let pidfile = config.pidfile.clone();
     if config.threads <= 1 {
         serve_alone(config, listeners, signals)?;
