@@ -69,7 +69,13 @@ impl Actor<'_> {
             3 => vec![self.push()],
             4 => vec![self.push(), format!("LPOP {}", self.key()), self.push()],
             5 => vec![format!("LMOVE {} {} RIGHT LEFT", self.key(), self.key())],
-            6 => vec!["MULTI".into(), self.push(), self.push(), "EXEC".into()],
+            6 if self.looks_again => {
+                vec!["MULTI".into(), self.push(), self.push(), "EXEC".into()]
+            }
+            // One key a transaction where order is looked at: a waiting command runs again whole,
+            // so of two keys that become ready together it takes the first that it names, as in
+            // Redis, whoever waits for that one.
+            6 => vec!["MULTI".into(), self.push(), "EXEC".into()],
             7 if self.looks_again && !self.done.clients.is_empty() => {
                 let index = below(self.done.clients.len());
                 let other = &self.done.clients[index];
