@@ -23,12 +23,18 @@ const STACK_BYTES: usize = 512 * 1024;
 const DEPTH: usize = 4;
 
 /// Runs `model` under `schedules` schedules drawn evenly, and as many that put threads off at a few
-/// chosen points.
+/// chosen points. The schedules are the same each time; `MODEL_SEED` draws others.
 fn check(schedules: usize, model: fn()) {
+    let seed = std::env::var("MODEL_SEED").ok();
+    let seed = seed.map_or(1, |seed| seed.parse().expect("MODEL_SEED is a number"));
     let mut config = Config::new();
     config.stack_size = STACK_BYTES;
-    Runner::new(RandomScheduler::new(schedules), config.clone()).run(model);
-    Runner::new(PctScheduler::new(DEPTH, schedules), config).run(model);
+    Runner::new(
+        RandomScheduler::new_from_seed(seed, schedules),
+        config.clone(),
+    )
+    .run(model);
+    Runner::new(PctScheduler::new_from_seed(seed, DEPTH, schedules), config).run(model);
 }
 
 /// A number in `0..n`, drawn by the scheduler.
