@@ -66,6 +66,8 @@ fn out() -> PathBuf {
 fn cargo(line: &str) -> Tool {
     Tool::new(&format!("/usr/bin/cargo {line} --target {TRIPLE}"))
         .env("RUSTC", "/usr/bin/rustc")
+        // What is tested here is behaviour: whole-program optimisation would take minutes.
+        .env("CARGO_PROFILE_RELEASE_LTO", "off")
         .env("CARGO_TARGET_DIR", out())
         .env_quiet("RUSTDOC", "/usr/bin/rustdoc")
         .env_quiet(
