@@ -31,6 +31,16 @@ const REQUESTS: u32 = 2_000;
 
 /// Every step of `arm`.
 pub fn all(report: &mut Report) {
+    run(report, true);
+}
+
+/// The steps of `arm` for continuous integration: without the unit tests, whose time under the
+/// emulator is not known to fit.
+pub fn quick(report: &mut Report) {
+    run(report, false);
+}
+
+fn run(report: &mut Report, with_unit_tests: bool) {
     if cfg!(target_arch = "aarch64") {
         report.step("arm", || {
             Ok(Done::Skipped(
@@ -41,7 +51,9 @@ pub fn all(report: &mut Report) {
     }
     report.must("arm packages", packages);
     report.must("arm build", build);
-    report.step("arm unit tests", unit_tests);
+    if with_unit_tests {
+        report.step("arm unit tests", unit_tests);
+    }
     report.step("arm walk-through", walkthrough);
 }
 
@@ -93,10 +105,11 @@ fn unit_tests() -> StepResult {
     Ok(Done::Ran)
 }
 
+/// With one thread: more of them do not answer under the emulator, for a reason not found yet.
 fn walkthrough() -> StepResult {
     let server = out().join(TRIPLE).join("release/tidemill-server");
     let server = format!(
-        "{EMULATOR} {} --port {{port}} --dir {{dir}}",
+        "{EMULATOR} {} --port {{port}} --dir {{dir}} --threads 1",
         server.display()
     );
     debug_assert!(root().join("testkit/walkthrough.py").is_file());
