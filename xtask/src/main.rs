@@ -47,7 +47,7 @@ enum Task {
         #[arg(long, default_value_t = 10)]
         fuzz_seconds: u32,
     },
-    /// Everything that continuous integration runs: test, formatting, lints, dependencies, arm.
+    /// What continuous integration runs: test, formatting, lints, dependencies, arm in short.
     Ci,
     /// Build for 64-bit Arm and test under an emulator.
     Arm {

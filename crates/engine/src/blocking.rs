@@ -72,7 +72,7 @@ pub struct Block {
     pub kind: Kind,
     /// Whether to wake when a key goes away.
     pub on_missing: bool,
-    /// Whether its time being up is answered by a null string (BLMOVE) rather than a null array.
+    /// Whether its time being up is answered by a null string. In 8.10 no command wants it.
     pub null_bulk: bool,
     /// The positions of the keys that are waited for among the command's words.
     pub keys: Vec<usize>,
