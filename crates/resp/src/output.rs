@@ -163,6 +163,12 @@ impl Output {
         }
     }
 
+    /// All there is to send, where it is one piece.
+    #[inline]
+    pub fn only(&self) -> Option<&[u8]> {
+        self.sealed.is_empty().then(|| &self.tail[self.sent..])
+    }
+
     /// Drops `count` bytes from the front: the socket took them.
     pub fn consume(&mut self, count: usize) {
         self.sent += count;

@@ -15,6 +15,8 @@ use crate::sys::{self, PIECES_MAX};
 /// A connection and its client.
 pub struct Connection {
     socket: Socket,
+    /// What epoll knows it by, and its place among its thread's connections.
+    pub token: u64,
     /// The engine's view of the client.
     pub session: Session,
     /// What others may see.
@@ -40,6 +42,7 @@ impl Connection {
     pub fn new(socket: Socket, session: Session, client: Arc<Client>) -> Self {
         Self {
             socket,
+            token: 0,
             session,
             client,
             input: Vec::new(),
@@ -71,14 +74,7 @@ impl Connection {
         if from.is_empty() {
             return 0;
         }
-        let mut pieces: [&[u8]; PIECES_MAX] = [&[]; PIECES_MAX];
-        let mut count = 0;
-        from.slices(|piece| {
-            pieces[count] = piece;
-            count += 1;
-            count < PIECES_MAX
-        });
-        let sent = match sys::write(self.socket.as_raw_fd(), &pieces[..count]) {
+        let sent = match send(self.socket.as_raw_fd(), from) {
             Ok(sent) => sent,
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => 0,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => 0,
@@ -130,6 +126,28 @@ impl Connection {
         client.output_shared.store(output.shared_bytes(), relaxed);
         client.output_segments.store(output.segments(), relaxed);
     }
+}
+
+/// Sends as much of `output` as one call takes.
+#[inline]
+fn send(fd: RawFd, output: &Output) -> std::io::Result<usize> {
+    if let Some(piece) = output.only() {
+        return sys::write(fd, &[piece]);
+    }
+    send_pieces(fd, output)
+}
+
+/// Apart from `send`, which must not clear this much of the stack for one short reply.
+#[inline(never)]
+fn send_pieces(fd: RawFd, output: &Output) -> std::io::Result<usize> {
+    let mut pieces: [&[u8]; PIECES_MAX] = [&[]; PIECES_MAX];
+    let mut count = 0;
+    output.slices(|piece| {
+        pieces[count] = piece;
+        count += 1;
+        count < PIECES_MAX
+    });
+    sys::write(fd, &pieces[..count])
 }
 
 impl Client {

@@ -119,15 +119,15 @@ impl Epoll {
     }
 }
 
-/// Reads once into the spare room of `buf`, of which there must be some; returns how many bytes
-/// came, 0 at the end.
+/// Reads once from a socket into the spare room of `buf`, of which there must be some; returns how
+/// many bytes came, 0 at the end. `recv` goes past the file layer that `read` goes through.
 ///
 /// # Errors
-/// As `read(2)`.
+/// As `recv(2)`.
 pub fn read(fd: RawFd, buf: &mut Vec<u8>) -> io::Result<usize> {
     let spare = buf.spare_capacity_mut();
     // SAFETY: the kernel writes at most `spare.len()` bytes to memory that we own.
-    let got = unsafe { libc::read(fd, spare.as_mut_ptr().cast(), spare.len()) };
+    let got = unsafe { libc::recv(fd, spare.as_mut_ptr().cast(), spare.len(), 0) };
     let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
     // SAFETY: the kernel initialised `got` bytes behind the old length, inside the capacity.
     unsafe { buf.set_len(buf.len() + got) };
@@ -138,28 +138,34 @@ pub fn read(fd: RawFd, buf: &mut Vec<u8>) -> io::Result<usize> {
 ///
 /// # Errors
 /// As `writev(2)`.
+#[inline]
 pub fn write(fd: RawFd, pieces: &[&[u8]]) -> io::Result<usize> {
-    let sent = if let [piece] = pieces {
-        // SAFETY: the piece lives through the call. MSG_NOSIGNAL: a closed peer is an error here.
-        unsafe { libc::send(fd, piece.as_ptr().cast(), piece.len(), libc::MSG_NOSIGNAL) }
-    } else {
-        let mut vectors = [libc::iovec {
-            iov_base: std::ptr::null_mut(),
-            iov_len: 0,
-        }; PIECES_MAX];
-        for (vector, piece) in vectors.iter_mut().zip(pieces) {
-            *vector = libc::iovec {
-                iov_base: piece.as_ptr().cast_mut().cast(),
-                iov_len: piece.len(),
-            };
-        }
-        // SAFETY: zero bytes are a valid message header.
-        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-        message.msg_iov = vectors.as_mut_ptr();
-        message.msg_iovlen = pieces.len().min(PIECES_MAX) as _;
-        // SAFETY: header, vectors and pieces live through the call; the kernel only reads them.
-        unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_NOSIGNAL) }
+    let [piece] = pieces else {
+        return write_many(fd, pieces);
     };
+    // SAFETY: the piece lives through the call. MSG_NOSIGNAL: a closed peer is an error here.
+    let sent = unsafe { libc::send(fd, piece.as_ptr().cast(), piece.len(), libc::MSG_NOSIGNAL) };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+#[inline(never)]
+fn write_many(fd: RawFd, pieces: &[&[u8]]) -> io::Result<usize> {
+    let mut vectors = [libc::iovec {
+        iov_base: std::ptr::null_mut(),
+        iov_len: 0,
+    }; PIECES_MAX];
+    for (vector, piece) in vectors.iter_mut().zip(pieces) {
+        *vector = libc::iovec {
+            iov_base: piece.as_ptr().cast_mut().cast(),
+            iov_len: piece.len(),
+        };
+    }
+    // SAFETY: zero bytes are a valid message header.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = vectors.as_mut_ptr();
+    message.msg_iovlen = pieces.len().min(PIECES_MAX) as _;
+    // SAFETY: header, vectors and pieces live through the call; the kernel only reads them.
+    let sent = unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_NOSIGNAL) };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 

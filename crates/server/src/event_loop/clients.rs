@@ -75,25 +75,28 @@ impl<L: RawLock> EventLoop<'_, L> {
         };
         let session = Session::new(id, !self.settings.requires_password);
         let client = Arc::new(Client::new(id, peer, socket.as_raw_fd(), self.now_ms));
-        if let Err(error) = self.epoll.add(client.fd, number, true, false) {
+        let connection = Box::new(Connection::new(socket, session, client.clone()));
+        let token = self.connections.add(connection);
+        if let Err(error) = self.epoll.add(client.fd, token, true, false) {
             verbose!("Watching a new connection: {error}");
             self.shared.client_count.fetch_sub(1, Ordering::Relaxed);
+            if let Some(connection) = self.connections.take_at(token) {
+                self.connections.release(&connection);
+            }
             return;
         }
-        self.shared.clients.lock().insert(number, client.clone());
-        let connection = Connection::new(socket, session, client);
-        self.connections.insert(number, Box::new(connection));
+        self.shared.clients.lock().insert(number, client);
     }
 
     /// Puts a connection back after its turn, or closes it.
-    pub(super) fn put_back(&mut self, number: u64, mut connection: Box<Connection>) {
+    pub(super) fn put_back(&mut self, mut connection: Box<Connection>) {
         let is_sent = connection.output.is_empty();
         if connection.is_dead || connection.session.closing && is_sent {
             return self.close(connection);
         }
         self.watch(&mut connection);
         connection.publish_buffers();
-        self.connections.insert(number, connection);
+        self.connections.put(connection);
     }
 
     /// Watches a connection for what it needs now.
@@ -103,10 +106,9 @@ impl<L: RawLock> EventLoop<'_, L> {
         // buffer, within the query limit.
         if wants_room != connection.awaits_room {
             connection.awaits_room = wants_room;
-            let number = connection.session.id.number;
             if self
                 .epoll
-                .change(connection.fd(), number, true, wants_room)
+                .change(connection.fd(), connection.token, true, wants_room)
                 .is_err()
             {
                 connection.is_dead = true;
@@ -132,15 +134,16 @@ impl<L: RawLock> EventLoop<'_, L> {
         if connection.session.monitors {
             self.shared.monitors.fetch_sub(1, Ordering::Relaxed);
         }
+        self.connections.release(&connection);
         self.shared.clients.lock().remove(&number);
         self.shared.client_count.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Closes every connection: the server stops.
     pub(super) fn close_all(&mut self) {
-        for number in self.connections.keys().copied().collect::<Vec<_>>() {
+        for number in self.connections.numbers() {
             self.flush(number);
-            if let Some(connection) = self.connections.remove(&number) {
+            if let Some(connection) = self.connections.take(number) {
                 self.close(connection);
             }
         }
@@ -155,10 +158,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         let sent = connection.flush(out) as u64;
         network.writes.add(1);
         network.output_bytes.add(sent);
-        connection
-            .client
-            .total_out
-            .fetch_add(sent, Ordering::Relaxed);
+        add(&connection.client.total_out, sent);
         if !connection.output.is_empty() {
             self.check_output(connection);
         }
@@ -186,13 +186,23 @@ impl<L: RawLock> EventLoop<'_, L> {
 
     /// Sends what waits for a connection.
     pub(super) fn flush(&mut self, number: u64) {
-        let Some(mut connection) = self.connections.remove(&number) else {
-            return;
-        };
+        if let Some(connection) = self.connections.take(number) {
+            self.flush_one(connection);
+        }
+    }
+
+    /// Sends what waits for the connection that an event is about.
+    pub(super) fn flush_at(&mut self, token: u64) {
+        if let Some(connection) = self.connections.take_at(token) {
+            self.flush_one(connection);
+        }
+    }
+
+    fn flush_one(&mut self, mut connection: Box<Connection>) {
         let mut out = std::mem::take(&mut self.out);
         self.send(&mut connection, &mut out);
         self.out = out;
-        self.put_back(number, connection);
+        self.put_back(connection);
     }
 
     /// Takes everything from the inbox.
@@ -212,7 +222,7 @@ impl<L: RawLock> EventLoop<'_, L> {
     /// Whether a client still listens to what a message from another thread is about. It may have
     /// unsubscribed while the message was on its way, and must not hear of it any more.
     fn is_heard(&self, number: u64, push: &Push) -> bool {
-        self.connections.get(&number).is_some_and(|connection| {
+        self.connections.get(number).is_some_and(|connection| {
             let subscriptions = &connection.session.subscriptions;
             subscriptions.as_ref().is_some_and(|all| all.hears(push))
         })
@@ -223,7 +233,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         for message in std::mem::take(&mut self.host.local) {
             if let Message::Monitor(line) = &message {
                 for number in self.monitors.clone() {
-                    if let Some(connection) = self.connections.get_mut(&number) {
+                    if let Some(connection) = self.connections.get_mut(number) {
                         connection.output.push_shared(line);
                         self.dirty.push(number);
                     }
@@ -237,7 +247,7 @@ impl<L: RawLock> EventLoop<'_, L> {
             else {
                 continue;
             };
-            let Some(mut connection) = self.connections.remove(&number) else {
+            let Some(mut connection) = self.connections.take(number) else {
                 continue;
             };
             let mut output = std::mem::take(&mut connection.output);
@@ -247,7 +257,7 @@ impl<L: RawLock> EventLoop<'_, L> {
                 self.check_output(&mut connection);
             }
             self.dirty.push(number);
-            self.connections.insert(number, connection);
+            self.connections.put(connection);
         }
     }
 
@@ -359,7 +369,7 @@ impl<L: RawLock> EventLoop<'_, L> {
                 return;
             }
             self.deadlines.pop_first();
-            let Some(mut connection) = self.connections.remove(&number) else {
+            let Some(mut connection) = self.connections.take(number) else {
                 continue;
             };
             let waiter = connection.session.waiting.as_ref();
@@ -371,14 +381,14 @@ impl<L: RawLock> EventLoop<'_, L> {
                     self.now_ms,
                 );
                 self.note_deadline(&connection);
-                self.connections.insert(number, connection);
+                self.connections.put(connection);
                 continue;
             }
             let mut output = std::mem::take(&mut connection.output);
             self.unblock(&mut connection, false, &mut output);
             connection.output = output;
             self.dirty.push(number);
-            self.connections.insert(number, connection);
+            self.connections.put(connection);
         }
     }
 

@@ -123,8 +123,8 @@ impl<L: RawLock> EventLoop<'_, L> {
     fn check_connections(&mut self) {
         let timeout_ms = u64::from(self.host.config.timeout_s) * 1000;
         let mut dead = Vec::new();
-        for number in self.connections.keys().copied().collect::<Vec<_>>() {
-            let Some(mut connection) = self.connections.remove(&number) else {
+        for number in self.connections.numbers() {
+            let Some(mut connection) = self.connections.take(number) else {
                 continue;
             };
             let flags = connection.client.flags.load(Ordering::Relaxed);
@@ -142,10 +142,10 @@ impl<L: RawLock> EventLoop<'_, L> {
             if connection.is_dead {
                 dead.push(number);
             }
-            self.connections.insert(number, connection);
+            self.connections.put(connection);
         }
         for number in dead {
-            if let Some(connection) = self.connections.remove(&number) {
+            if let Some(connection) = self.connections.take(number) {
                 self.close(connection);
             }
         }

@@ -22,12 +22,12 @@ enum Turn {
 
 impl<L: RawLock> EventLoop<'_, L> {
     /// One read of a connection, and all that follows from it.
-    pub(super) fn read(&mut self, number: u64) {
-        let Some(mut connection) = self.connections.remove(&number) else {
+    pub(super) fn read(&mut self, token: u64) {
+        let Some(mut connection) = self.connections.take_at(token) else {
             return;
         };
         self.read_from(&mut connection);
-        self.put_back(number, connection);
+        self.put_back(connection);
     }
 
     fn read_from(&mut self, connection: &mut Connection) {
@@ -62,11 +62,8 @@ impl<L: RawLock> EventLoop<'_, L> {
         self.network().reads.add(1);
         self.network().input_bytes.add(got as u64);
         if got > 0 {
-            connection
-                .client
-                .total_in
-                .fetch_add(got as u64, Ordering::Relaxed);
-            connection.client.reads.fetch_add(1, Ordering::Relaxed);
+            add(&connection.client.total_in, got as u64);
+            add(&connection.client.reads, 1);
             if connection.session.closing {
                 // It has said its last word: what else it says is not heard.
                 connection.input.clear();
@@ -92,14 +89,14 @@ impl<L: RawLock> EventLoop<'_, L> {
 
     /// Goes on with requests that a connection holds already.
     pub(super) fn resume(&mut self, number: u64) {
-        let Some(mut connection) = self.connections.remove(&number) else {
+        let Some(mut connection) = self.connections.take(number) else {
             return;
         };
         if connection.session.waiting.is_none() && !connection.is_dead {
             connection.is_held = false;
             self.run_input(&mut connection);
         }
-        self.put_back(number, connection);
+        self.put_back(connection);
     }
 
     fn run_input(&mut self, connection: &mut Connection) {
@@ -173,24 +170,22 @@ impl<L: RawLock> EventLoop<'_, L> {
                         connection.is_held = true;
                         break;
                     }
+                    if at == data.len() {
+                        break;
+                    }
                 }
             }
         }
         self.executor
             .end(&self.settings, &mut self.host, self.now_ms);
-        let commands = &connection.client.commands;
-        commands.store(
-            commands.load(Ordering::Relaxed) + ran_in_all,
-            Ordering::Relaxed,
-        );
         batch.clear();
         batch.shrink();
         self.batch = batch;
         self.host.client = None;
         if ran_in_all > 0 {
             let client = &connection.client;
-            client.commands.fetch_add(ran_in_all, Ordering::Relaxed);
-            client.batches.fetch_add(1, Ordering::Relaxed);
+            add(&client.commands, ran_in_all);
+            add(&client.batches, 1);
         }
         self.sync_monitor(connection);
         // Before the reply goes: whoever read it may ask at once how the client stands.
@@ -208,11 +203,27 @@ impl<L: RawLock> EventLoop<'_, L> {
         batch: &Batch,
         out: &mut Output,
     ) -> (usize, Turn) {
+        if batch.len() == 1 {
+            // Without pipelining there is nothing to prefetch, and little to clear.
+            self.run_windows::<1>(connection, data, batch, out)
+        } else {
+            self.run_windows::<WINDOW>(connection, data, batch, out)
+        }
+    }
+
+    #[inline]
+    fn run_windows<const MANY: usize>(
+        &mut self,
+        connection: &mut Connection,
+        data: &[u8],
+        batch: &Batch,
+        out: &mut Output,
+    ) -> (usize, Turn) {
         let pause = self.shared.pause.at(self.now_ms);
-        let mut prepared: [(Option<&Entry>, Option<u64>); WINDOW] = [(None, None); WINDOW];
+        let mut prepared: [(Option<&Entry>, Option<u64>); MANY] = [(None, None); MANY];
         let mut first = 0;
         while first < batch.len() {
-            let count = WINDOW.min(batch.len() - first);
+            let count = MANY.min(batch.len() - first);
             if self.settings.maxmemory > 0 {
                 self.executor
                     .make_room(&self.settings, &mut self.host, self.now_ms);
