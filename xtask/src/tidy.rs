@@ -51,6 +51,7 @@ pub fn check() -> Result<(), String> {
         problems.extend(header(file));
         problems.extend(width(file));
         problems.extend(leftovers(file));
+        problems.extend(one_sided(file));
     }
     problems.extend(edges()?);
     problems.extend(written_down()?);
@@ -145,6 +146,20 @@ fn leftovers(file: &File) -> Vec<String> {
         }
     }
     problems
+}
+
+/// What is written for one processor is written for the other: both are first-class. A file that
+/// names x86 in a condition or an import names Arm as well.
+fn one_sided(file: &File) -> Option<String> {
+    const X86: [&str; 4] = [
+        concat!("\"x86", "_64\""),
+        concat!("arch::x86", "_64"),
+        concat!("is_x86_", "feature_detected"),
+        concat!("target_feature(enable = \"", "avx"),
+    ];
+    let names = |words: &[&str]| words.iter().any(|word| file.text.contains(word));
+    let alone = file.ends(".rs") && names(&X86) && !names(&["\"aarch64\""]);
+    alone.then(|| format!("{}: has a form for x86-64 but none for aarch64", file.path))
 }
 
 fn edges() -> Result<Vec<String>, String> {

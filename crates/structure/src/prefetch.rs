@@ -21,3 +21,22 @@ pub fn prefetch<T>(address: *const T) {
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = address;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::prefetch;
+
+    #[test]
+    fn takes_any_address() {
+        let value = 7_u64;
+        for address in [
+            &raw const value,
+            std::ptr::null(),
+            std::ptr::without_provenance(1),
+        ] {
+            prefetch(address);
+        }
+        prefetch(std::ptr::without_provenance::<u8>(usize::MAX));
+        assert_eq!(value, 7);
+    }
+}

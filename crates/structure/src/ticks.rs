@@ -28,3 +28,19 @@ pub fn now() -> u64 {
         u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::now;
+
+    #[test]
+    fn goes_forward() {
+        let began = now();
+        let mut last = began;
+        while last == began {
+            let next = now();
+            assert!(next >= last, "{next} after {last}");
+            last = next;
+        }
+    }
+}

@@ -144,9 +144,10 @@ const SERVER: &[Field] = &[
     }),
     ("arch_bits", |_| show(usize::BITS)),
     ("monotonic_clock", |facts| {
-        let clock = match cfg!(target_arch = "x86_64") {
-            true => "X86 TSC",
-            false => "ARM CNTVCT",
+        let clock = match std::env::consts::ARCH {
+            "x86_64" => "X86 TSC",
+            "aarch64" => "ARM CNTVCT",
+            _ => "POSIX clock_gettime",
         };
         format!("{clock} @ {:.0} ticks/us", facts.ticks_per_us)
     }),
