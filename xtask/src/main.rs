@@ -47,7 +47,7 @@ enum Task {
         #[arg(long, default_value_t = 10)]
         fuzz_seconds: u32,
     },
-    /// What continuous integration runs: test, formatting, lints, dependencies, arm in short.
+    /// What continuous integration runs: test, formatting, lints, dependencies, arm.
     Ci,
     /// Build for 64-bit Arm and test under an emulator.
     Arm {
@@ -87,10 +87,12 @@ fn main() -> ExitCode {
             report.step("formatting", test::formatting);
             report.step("clippy", test::clippy);
             report.step("dependencies", deny::check);
-            arm::quick(&mut report);
+            arm::all(&mut report);
         }
         Task::Arm { steps } => {
             report = Report::only(steps, false);
+            report.must("packages", machine::packages);
+            report.step("python", machine::python_packages);
             arm::all(&mut report);
         }
         Task::Tidy => return one(tidy::check()),
