@@ -1,4 +1,6 @@
-//! Doubles as text, the way Redis prints scores: the shortest digits that read back the same.
+//! Doubles as text, the way Redis prints scores: digits that read back the same.
+
+mod grisu;
 
 /// Writes `value` to `out`: integers without a point, `inf`, `-inf` and `nan` as words, very large
 /// and very small ones with an exponent (`1e+30`, `1e-10`).
@@ -16,42 +18,17 @@ pub fn format_double(value: f64, out: &mut Vec<u8>) {
             b"0"
         });
     }
-    // Whole numbers within 64 bits are printed as such, all their digits.
-    if value.abs() < 9.2e18 && value.trunc() == value {
+    // Whole numbers up to 2^62 are printed as such, all their digits.
+    if value.abs() <= 4_611_686_018_427_387_904.0 && value.trunc() == value {
         let mut digits = itoa::Buffer::new();
         #[allow(clippy::cast_possible_truncation)] // Below 2^63, and whole.
         return out.extend_from_slice(digits.format(value as i64).as_bytes());
     }
-    let mut buffer = ryu::Buffer::new();
-    let (digits, exponent) = decompose(buffer.format_finite(value.abs()));
+    let (digits, count, power) = grisu::digits(value.abs());
     if value < 0.0 {
         out.push(b'-');
     }
-    layout(&digits, exponent, out);
-}
-
-/// The significant digits of `text` (`12.5`, `1.25e30`) and the power of ten of the last of them.
-fn decompose(text: &str) -> (Vec<u8>, i32) {
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
-    let mut power: i32 = exponent.parse().unwrap_or(0);
-    let mut digits = Vec::with_capacity(20);
-    let mut past_point = false;
-    for byte in mantissa.bytes() {
-        match byte {
-            b'.' => past_point = true,
-            _ => {
-                digits.push(byte);
-                power -= i32::from(past_point);
-            }
-        }
-    }
-    while digits.len() > 1 && digits.last() == Some(&b'0') {
-        digits.pop();
-        power += 1;
-    }
-    let zeros = digits.iter().take_while(|&&digit| digit == b'0').count();
-    digits.drain(..zeros.min(digits.len() - 1));
-    (digits, power)
+    layout(&digits[..count], power, out);
 }
 
 /// Places the point: `digits` times ten to `power`.
@@ -111,6 +88,12 @@ mod tests {
             (f64::INFINITY, "inf"),
             (f64::NEG_INFINITY, "-inf"),
             (2.625_873_1e-5, "2.6258731e-5"),
+            // One digit more than would do.
+            (326.973_252_154_137_1, "326.97325215413713"),
+            (-3.546_159_815_074_027, "-3.5461598150740272"),
+            (5.910_140_666_788_243e18, "5910140666788243000"),
+            (5e-324, "5e-324"),
+            (f64::MAX, "1.7976931348623157e+308"),
         ] {
             assert_eq!(text(value), want);
         }
@@ -118,7 +101,9 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn reads_back_the_same(value in proptest::num::f64::NORMAL) {
+        fn reads_back_the_same(
+            value in proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL,
+        ) {
             proptest::prop_assert_eq!(text(value).parse::<f64>().unwrap(), value);
         }
     }

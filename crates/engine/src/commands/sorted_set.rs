@@ -83,7 +83,8 @@ fn edit<'c>(
     }
 }
 
-/// Reads a score; whatever passes the greatest double is none.
+/// Reads a score, or another double of the same grammar; whatever passes the greatest double is
+/// none, and so is what is too small to be told from zero.
 #[inline]
 fn score(text: &[u8]) -> Option<f64> {
     if let Some(int) = structure::decimal::parse(text) {
@@ -92,7 +93,20 @@ fn score(text: &[u8]) -> Option<f64> {
     }
     let value = number::double(text)?;
     let is_word = || text.iter().any(|byte| matches!(byte, b'i' | b'I'));
-    (value.is_finite() || value.is_infinite() && is_word()).then_some(value)
+    let is_held = value.is_finite() && (value != 0.0 || is_zero(text));
+    (is_held || value.is_infinite() && is_word()).then_some(value)
+}
+
+/// Whether a number whose value is zero is written as zero: no digit but 0 before the exponent.
+#[cold]
+fn is_zero(text: &[u8]) -> bool {
+    let is_hexadecimal = text.iter().any(|byte| matches!(byte, b'x' | b'X'));
+    let ends = |byte: &u8| match byte {
+        b'e' | b'E' => !is_hexadecimal,
+        byte => matches!(byte, b'p' | b'P'),
+    };
+    let mut digits = text.iter().take_while(|byte| !ends(byte));
+    digits.all(|byte| *byte == b'0' || !byte.is_ascii_hexdigit())
 }
 
 /// Reports that members were removed, and removes the key if none is left.
