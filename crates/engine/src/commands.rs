@@ -5,6 +5,7 @@ pub mod connection;
 pub mod database;
 mod element_scan;
 pub mod generic;
+pub mod geo;
 pub mod hash;
 pub mod list;
 pub mod pubsub;
@@ -22,6 +23,7 @@ pub const FAMILIES: &[&[Command]] = &[
     connection::COMMANDS,
     database::COMMANDS,
     generic::COMMANDS,
+    geo::COMMANDS,
     hash::COMMANDS,
     list::COMMANDS,
     pubsub::COMMANDS,

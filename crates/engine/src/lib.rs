@@ -13,6 +13,7 @@ pub mod dump;
 pub mod error;
 pub mod executor;
 pub mod extended;
+pub mod geo;
 pub mod glob;
 pub mod handler;
 pub mod host;

@@ -8,6 +8,8 @@ mod draws;
 mod pops;
 mod ranges;
 
+pub(super) use ranges::store;
+
 use command::arg::*;
 use command::{Acl, Arity, Flags, Group, KeySpec, Shape};
 use resp::{Args, Writer};
@@ -62,7 +64,10 @@ const PAIRS_FEW: usize = 8;
 
 /// The sorted set under a key, to be read.
 #[inline]
-fn read<'c>(cx: &'c mut Context<'_>, key: &[u8]) -> Result<Option<&'c SortedSet>, CommandError> {
+pub(super) fn read<'c>(
+    cx: &'c mut Context<'_>,
+    key: &[u8],
+) -> Result<Option<&'c SortedSet>, CommandError> {
     match cx.read_object(key)? {
         None => Ok(None),
         Some(Object::SortedSet(set)) => Ok(Some(set)),
@@ -86,7 +91,7 @@ fn edit<'c>(
 /// Reads a score, or another double of the same grammar; whatever passes the greatest double is
 /// none, and so is what is too small to be told from zero.
 #[inline]
-fn score(text: &[u8]) -> Option<f64> {
+pub(super) fn score(text: &[u8]) -> Option<f64> {
     if let Some(int) = structure::decimal::parse(text) {
         #[allow(clippy::cast_precision_loss)] // Rounded as the text would be.
         return Some(int as f64);
@@ -119,22 +124,29 @@ fn removed(cx: &mut Context<'_>, key: &[u8], event: &str, empty: bool) {
 
 /// The options of ZADD.
 #[derive(Clone, Copy, Default)]
-struct Options {
-    nx: bool,
-    xx: bool,
+pub(super) struct Options {
+    pub(super) nx: bool,
+    pub(super) xx: bool,
     gt: bool,
     lt: bool,
-    ch: bool,
+    pub(super) ch: bool,
     incr: bool,
 }
 
 /// What ZADD did.
 #[derive(Default)]
-struct Tally {
+pub(super) struct Tally {
     added: usize,
     updated: usize,
     /// The last score that was set.
     score: Option<f64>,
+}
+
+impl Tally {
+    /// What is answered.
+    pub(super) fn count(&self, options: Options) -> usize {
+        self.added + if options.ch { self.updated } else { 0 }
+    }
 }
 
 impl Options {
@@ -278,14 +290,37 @@ fn add(
     for (index, slot) in scores.iter_mut().enumerate() {
         *slot = score(args.at(first + 2 * index)).ok_or(CommandError::NotFloat)?;
     }
-    let (key, terms) = (args.at(1), cx.terms());
+    let tally = put(cx, args.at(1), options, scores, |index| {
+        args.at(first + 1 + 2 * index)
+    })?;
+    if options.incr {
+        match tally.score {
+            Some(score) => out.double(score),
+            None => out.null(),
+        }
+    } else {
+        out.count(tally.count(options));
+    }
+    Ok(())
+}
+
+/// Adds members with their scores, or changes these, and tells whoever listens or waits.
+#[inline]
+pub(super) fn put<'a>(
+    cx: &mut Context<'_>,
+    key: &[u8],
+    options: Options,
+    scores: &[f64],
+    member: impl Fn(usize) -> &'a [u8],
+) -> Result<Tally, CommandError> {
+    let terms = cx.terms();
     let (tally, is_new) = match edit(cx, key)? {
-        Some(set) => (fill(set, terms, args, scores, options, first)?, false),
+        Some(set) => (fill(set, terms, options, scores, member)?, false),
         None if options.xx => (Tally::default(), false),
         None => {
-            let longest = (0..pairs).map(|at| args.at(first + 1 + 2 * at).len()).max();
-            let mut set = SortedSet::sized(terms, pairs, longest.unwrap_or(0));
-            let tally = fill(&mut set, terms, args, scores, options, first)?;
+            let longest = (0..scores.len()).map(|index| member(index).len()).max();
+            let mut set = SortedSet::sized(terms, scores.len(), longest.unwrap_or(0));
+            let tally = fill(&mut set, terms, options, scores, member)?;
             cx.put_object(key, Object::SortedSet(set));
             (tally, true)
         }
@@ -297,30 +332,21 @@ fn add(
     if is_new {
         cx.ready(key);
     }
-    if options.incr {
-        match tally.score {
-            Some(score) => out.double(score),
-            None => out.null(),
-        }
-    } else {
-        out.count(tally.added + if options.ch { tally.updated } else { 0 });
-    }
-    Ok(())
+    Ok(tally)
 }
 
 #[inline]
-fn fill(
+fn fill<'a>(
     set: &mut SortedSet,
     terms: Terms<'_>,
-    args: Args<'_>,
-    scores: &[f64],
     options: Options,
-    first: usize,
+    scores: &[f64],
+    member: impl Fn(usize) -> &'a [u8],
 ) -> Result<Tally, CommandError> {
     let mut tally = Tally::default();
     let plain = options.is_plain();
     for (index, &score) in scores.iter().enumerate() {
-        let member = args.at(first + 1 + 2 * index);
+        let member = member(index);
         if set.is_full() {
             return Err("ERR the sorted set has no room for more members".into());
         }

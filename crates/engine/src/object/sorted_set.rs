@@ -13,7 +13,7 @@
 //! in steps that the processor cannot foresee than it saves.
 
 use std::cmp::Ordering;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use structure::hash::Seed;
 use structure::listpack::{Entry, Listpack, Position};
@@ -305,6 +305,34 @@ impl SortedSet {
                 for (member, score) in set.range(ranks, rev) {
                     f(Entry::Bytes(member), score);
                 }
+            }
+        }
+    }
+
+    /// Gives the members whose scores lie in a range to `f`, in order, until it breaks.
+    pub fn each_by_score<'s>(
+        &'s self,
+        scores: Range<f64>,
+        mut f: impl FnMut(Entry<'s>, f64) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match &self.form {
+            Form::Small(pack) => {
+                let mut entries = pack.iter();
+                while let (Some(member), Some(score)) = (entries.next(), entries.next()) {
+                    let score = score_of(score);
+                    if score >= scores.end {
+                        break;
+                    }
+                    if score >= scores.start {
+                        f(member, score)?;
+                    }
+                }
+                ControlFlow::Continue(())
+            }
+            Form::Large(set) => {
+                let (min, max) = (ScoreBound::Incl(scores.start), ScoreBound::Excl(scores.end));
+                set.range(set.ranks_by_score(min, max), false)
+                    .try_for_each(|(member, score)| f(Entry::Bytes(member), score))
             }
         }
     }

@@ -430,7 +430,7 @@ fn zrangestore(
 }
 
 /// Stores a result and replies with its size; an empty one removes the key.
-pub(super) fn store(
+pub(in crate::commands) fn store(
     cx: &mut Context<'_>,
     key: &[u8],
     result: SortedSet,
