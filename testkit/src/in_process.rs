@@ -385,6 +385,7 @@ fn directive(settings: &mut Settings, name: &str, value: Option<&str>) -> Result
         "hash-max-listpack-value" | "hash-max-ziplist-value" => {
             swap(&mut settings.hash_listpack_value, value)
         }
+        "hll-sparse-max-bytes" => swap(&mut settings.hll_sparse_bytes, value),
         "set-max-intset-entries" => swap(&mut settings.set_intset_entries, value),
         "set-max-listpack-entries" => swap(&mut settings.set_listpack_entries, value),
         "set-max-listpack-value" => swap(&mut settings.set_listpack_value, value),

@@ -7,6 +7,7 @@ mod element_scan;
 pub mod generic;
 pub mod geo;
 pub mod hash;
+pub mod hyperloglog;
 pub mod list;
 pub mod pubsub;
 pub mod set;
@@ -25,6 +26,7 @@ pub const FAMILIES: &[&[Command]] = &[
     generic::COMMANDS,
     geo::COMMANDS,
     hash::COMMANDS,
+    hyperloglog::COMMANDS,
     list::COMMANDS,
     pubsub::COMMANDS,
     set::COMMANDS,

@@ -17,6 +17,7 @@ pub mod geo;
 pub mod glob;
 pub mod handler;
 pub mod host;
+pub mod hyperloglog;
 pub mod keyspace;
 pub mod notify;
 pub mod number;

@@ -24,6 +24,8 @@ pub struct Settings {
     pub lfu_decay_minutes: u32,
     /// `proto-max-bulk-len`: the longest string, in bytes.
     pub string_bytes_max: u64,
+    /// `hll-sparse-max-bytes`.
+    pub hll_sparse_bytes: usize,
     /// `hash-max-listpack-entries`.
     pub hash_listpack_entries: usize,
     /// `hash-max-listpack-value`.
@@ -101,6 +103,7 @@ impl Default for Settings {
             lfu_log_factor: 10,
             lfu_decay_minutes: 1,
             string_bytes_max: 512 << 20,
+            hll_sparse_bytes: 3000,
             hash_listpack_entries: 512,
             hash_listpack_value: 64,
             list_limit: Limit::new(-2),

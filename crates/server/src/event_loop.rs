@@ -278,6 +278,7 @@ pub fn settings_of(config: &Config) -> Settings {
         string_bytes_max: config.proto_max_bulk_len_bytes,
         hash_listpack_entries: size(config.hash_max_listpack_entries),
         hash_listpack_value: size(config.hash_max_listpack_value_bytes),
+        hll_sparse_bytes: size(config.hll_sparse_max_bytes),
         list_limit: structure::list::Limit::new(i64::from(config.list_max_listpack_size)),
         set_intset_entries: size(config.set_max_intset_entries),
         set_listpack_entries: size(config.set_max_listpack_entries),
