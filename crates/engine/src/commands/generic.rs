@@ -26,6 +26,7 @@ use crate::{Command, CommandError, Context};
 
 /// The family.
 pub(super) const COMMANDS: &[Command] = &[
+    scan::CLUSTERSCAN,
     copy::COPY,
     DEL,
     payload::DUMP,

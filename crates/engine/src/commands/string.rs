@@ -37,6 +37,7 @@ pub(super) const COMMANDS: &[Command] = &[
     DECR,
     DECRBY,
     DELEX,
+    DELIFEQ,
     DIGEST,
     GET,
     GETDEL,
@@ -528,6 +529,31 @@ fn delex(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
             Some((condition, _)) => condition.holds(value)?,
             None => return Err("ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE".into()),
         },
+    };
+    out.int(i64::from(holds && delete(cx, key)));
+    Ok(())
+}
+
+const DELIFEQ: Command = Command {
+    name: "delifeq",
+    group: Group::String,
+    since: "9.0.0",
+    summary: "Deletes a string if it has a value, as in Valkey.",
+    complexity: "O(1)",
+    arity: Arity::exactly(3),
+    flags: Flags::WRITE.with(Flags::FAST),
+    acl: Acl::STRING,
+    keys: &[KeySpec::at(1).rm().delete()],
+    args: &[key("key"), string("value")],
+    reply: &[Shape::Int],
+    ..runs(delifeq)
+};
+
+fn delifeq(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
+    let (key, wanted) = (args.at(1), args.at(2));
+    let holds = match cx.edit(key) {
+        None => false,
+        Some(record) => bytes_of(record.value(), &mut [0; TEXT_MAX])? == wanted,
     };
     out.int(i64::from(holds && delete(cx, key)));
     Ok(())

@@ -10,12 +10,12 @@
 //! - RANDOMKEY draws every key of a database with the same chance.
 
 use command::arg::*;
-use command::{Acl, Arity, Flags, Group, Shape};
+use command::{Acl, Arity, Flags, Group, KeySpec, Shape};
 use resp::{Args, Writer};
 use structure::record::RecordRef;
 
 use crate::glob;
-use crate::handler::runs_on_all;
+use crate::handler::{runs, runs_on_all};
 use crate::keyspace::is_past;
 use crate::object::{Kind, Object};
 use crate::{Command, CommandError, Context};
@@ -193,6 +193,37 @@ fn walk<'c>(cx: &'c Context<'_>, from: u64, wanted: usize) -> (Vec<RecordRef<'c,
         };
     }
     (found, 0)
+}
+
+pub(super) const CLUSTERSCAN: Command = Command {
+    name: "clusterscan",
+    group: Group::Cluster,
+    since: "9.1.0",
+    summary: "Steps through the keys of a cluster, as in Valkey.",
+    complexity: "O(N)",
+    arity: Arity::at_least(2),
+    flags: Flags::READONLY,
+    acl: Acl::KEYSPACE,
+    keys: &[KeySpec::at(1).not_key()],
+    args: &[
+        string("cursor"),
+        pattern("match-pattern").token("MATCH").optional(),
+        int("count").token("COUNT").optional(),
+        string("type").token("TYPE").optional(),
+        int("slot").token("SLOT").optional(),
+    ],
+    reply: &[Shape::Array],
+    tips: &[
+        "nondeterministic_output",
+        "request_policy:special",
+        "response_policy:special",
+    ],
+    ..runs(clusterscan)
+};
+
+/// There is no cluster here, so that there is nothing to scan.
+fn clusterscan(_: &mut Context<'_>, _: Args<'_>, _: &mut Writer<'_>) -> Result<(), CommandError> {
+    Err("ERR This instance has cluster support disabled".into())
 }
 
 pub(super) const RANDOMKEY: Command = Command {
