@@ -1,6 +1,7 @@
 //! The command families: each command's declaration directly above its handler.
 
 pub mod bitmap;
+pub mod cluster;
 pub mod connection;
 pub mod database;
 mod element_scan;
@@ -21,6 +22,7 @@ use crate::Command;
 /// All families of the engine.
 pub const FAMILIES: &[&[Command]] = &[
     bitmap::COMMANDS,
+    cluster::COMMANDS,
     connection::COMMANDS,
     database::COMMANDS,
     generic::COMMANDS,

@@ -47,6 +47,7 @@ pub(super) const COMMANDS: &[Command] = &[
     copy::RENAME,
     copy::RENAMENX,
     payload::RESTORE,
+    payload::RESTORE_ASKING,
     scan::SCAN,
     sort::SORT,
     sort::SORT_RO,

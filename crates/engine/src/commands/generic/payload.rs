@@ -1,7 +1,7 @@
 //! DUMP and RESTORE: values as bytes. The bytes themselves are [`crate::dump`]'s.
 
 use command::arg::*;
-use command::{Acl, Arity, Flags, Group, KeySpec, Shape};
+use command::{Acl, Arg, Arity, Flags, Group, KeySpec, Shape};
 use resp::{Args, Writer};
 use structure::record::DEADLINE_MS_MAX;
 
@@ -93,6 +93,22 @@ impl Options {
     }
 }
 
+const RESTORE_ARGS: &[Arg] = &[
+    key("key"),
+    int("ttl"),
+    string("serialized-value"),
+    flag("REPLACE").since("3.0.0").optional(),
+    flag("ABSTTL").since("5.0.0").optional(),
+    int("seconds").token("IDLETIME").since("5.0.0").optional(),
+    int("frequency").token("FREQ").since("5.0.0").optional(),
+];
+
+const RESTORE_HISTORY: &[(&str, &str)] = &[
+    ("3.0.0", "Takes `REPLACE`."),
+    ("5.0.0", "Takes `ABSTTL`."),
+    ("5.0.0", "Takes `IDLETIME` and `FREQ`."),
+];
+
 pub(super) const RESTORE: Command = Command {
     name: "restore",
     group: Group::Generic,
@@ -103,21 +119,9 @@ pub(super) const RESTORE: Command = Command {
     flags: Flags::WRITE.with(Flags::DENYOOM),
     acl: Acl::KEYSPACE.with(Acl::DANGEROUS),
     keys: &[KeySpec::at(1).ow().update()],
-    args: &[
-        key("key"),
-        int("ttl"),
-        string("serialized-value"),
-        flag("REPLACE").since("3.0.0").optional(),
-        flag("ABSTTL").since("5.0.0").optional(),
-        int("seconds").token("IDLETIME").since("5.0.0").optional(),
-        int("frequency").token("FREQ").since("5.0.0").optional(),
-    ],
+    args: RESTORE_ARGS,
     reply: &[Shape::Ok],
-    history: &[
-        ("3.0.0", "Takes `REPLACE`."),
-        ("5.0.0", "Takes `ABSTTL`."),
-        ("5.0.0", "Takes `IDLETIME` and `FREQ`."),
-    ],
+    history: RESTORE_HISTORY,
     ..runs(restore)
 };
 
@@ -165,3 +169,14 @@ fn restore(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result
     out.ok();
     Ok(())
 }
+
+/// RESTORE for a slot that is being imported: what nodes of a cluster send each other.
+pub(super) const RESTORE_ASKING: Command = Command {
+    name: "restore-asking",
+    group: Group::Server,
+    since: "3.0.0",
+    summary: "Creates a key of a slot that is being imported.",
+    flags: Flags::WRITE.with(Flags::DENYOOM).with(Flags::ASKING),
+    system: true,
+    ..RESTORE
+};
