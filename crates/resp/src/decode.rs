@@ -364,8 +364,10 @@ impl Decoder {
     ) -> Result<Step<()>, ProtocolError> {
         let rest = &buf[start..];
         let skip = self.searched.min(rest.len());
-        let Some(len) = memchr::memchr(b'\n', &rest[skip..]).map(|at| at + skip) else {
-            self.searched = rest.len();
+        // As in Redis, nothing behind a zero byte counts: its line never ends.
+        let end = memchr::memchr2(b'\n', 0, &rest[skip..]).map(|at| at + skip);
+        let Some(len) = end.filter(|&at| rest[at] == b'\n') else {
+            self.searched = end.unwrap_or(rest.len());
             if rest.len() > LINE_BYTES_MAX {
                 return wrong("too big inline request");
             }
@@ -400,17 +402,19 @@ fn parse_int(digits: &[u8]) -> Option<i64> {
         Some((b'-', rest)) => (true, rest),
         _ => (false, digits),
     };
-    if digits.is_empty() || digits.len() > 18 || (digits[0] == b'0' && digits.len() > 1) {
+    if digits.first() == Some(&b'0') && (negative || digits.len() > 1) || digits.is_empty() {
         return None;
     }
-    let mut value = 0i64;
-    for &digit in digits {
-        if !digit.is_ascii_digit() {
-            return None;
-        }
-        value = value * 10 + i64::from(digit - b'0');
+    // Below zero, where there is one number more.
+    let value = digits.iter().try_fold(0i64, |value, &digit| {
+        let digit = digit.is_ascii_digit().then(|| i64::from(digit - b'0'))?;
+        value.checked_mul(10)?.checked_sub(digit)
+    })?;
+    if negative {
+        Some(value)
+    } else {
+        value.checked_neg()
     }
-    Some(if negative { -value } else { value })
 }
 
 /// Splits a line into words, with `"…"` (escapes `\n \r \t \b \a \xHH`) and `'…'` (escape `\'`).

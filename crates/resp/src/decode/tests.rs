@@ -69,6 +69,12 @@ fn says_what_is_wrong() {
     for (input, limits, want) in [
         ("*x\r\n", LIMITS, "invalid multibulk length"),
         ("*2147483648\r\n", LIMITS, "invalid multibulk length"),
+        ("*-0\r\n", LIMITS, "invalid multibulk length"),
+        (
+            "*-9223372036854775809\r\n",
+            LIMITS,
+            "invalid multibulk length",
+        ),
         ("*1\r\n+OK\r\n", LIMITS, "expected '$', got '+'"),
         ("*1\r\n$-1\r\n", LIMITS, "invalid bulk length"),
         ("*1\r\n$x\r\n", LIMITS, "invalid bulk length"),
@@ -92,6 +98,22 @@ fn says_what_is_wrong() {
             );
         }
     }
+}
+
+#[test]
+fn a_negative_count_is_no_request() {
+    let (seen, error) = feed(b"*-9223372036854775808\r\n*-1\r\n*0\r\nPING\r\n", 1, LIMITS);
+    assert_eq!((seen, error), (vec![words(&["PING"])], None));
+}
+
+#[test]
+fn a_line_does_not_end_behind_a_zero_byte() {
+    let (seen, error) = feed(b"PING\r\nA\x00B\r\nPING\r\n", 100, LIMITS);
+    assert_eq!((seen, error), (vec![words(&["PING"])], None));
+    let long = [b"PING\r\n\0\r\n".as_slice(), &[b'a'; LINE_BYTES_MAX]].concat();
+    let (seen, error) = feed(&long, 999, LIMITS);
+    assert_eq!(seen, [words(&["PING"])]);
+    assert_eq!(error.as_deref(), Some("too big inline request"));
 }
 
 #[test]
