@@ -40,8 +40,6 @@ pub struct Waiter {
     pub on_missing: bool,
     /// When it gives up: Unix milliseconds.
     pub deadline_ms: Option<u64>,
-    /// Whether its time being up is a null string rather than a null array.
-    pub null_bulk: bool,
     /// The stripes of all its keys.
     pub stripes: StripeSet,
     /// The keys that it waits for, with their hashes.
@@ -72,8 +70,6 @@ pub struct Block {
     pub kind: Kind,
     /// Whether to wake when a key goes away.
     pub on_missing: bool,
-    /// Whether its time being up is answered by a null string. In 8.10 no command wants it.
-    pub null_bulk: bool,
     /// The positions of the keys that are waited for among the command's words.
     pub keys: Vec<usize>,
     /// Words to store in place of the command's own: `$` resolved to an id, for example.
@@ -100,7 +96,6 @@ impl Waiter {
             kind: block.kind,
             on_missing: block.on_missing,
             deadline_ms: block.deadline_ms,
-            null_bulk: block.null_bulk,
             stripes,
             keys,
             retry_ms: AtomicU64::new(u64::MAX),
@@ -108,12 +103,11 @@ impl Waiter {
         }
     }
 
-    /// What the client gets when its time is up.
+    /// What the client gets when its time is up: null, in RESP2 as an array whatever it waited for.
     pub fn timeout_reply(&self, resp3: bool) -> &'static [u8] {
-        match (resp3, self.null_bulk) {
-            (true, _) => b"_\r\n",
-            (false, true) => b"$-1\r\n",
-            (false, false) => b"*-1\r\n",
+        match resp3 {
+            true => b"_\r\n",
+            false => b"*-1\r\n",
         }
     }
 

@@ -189,7 +189,6 @@ fn wait(cx: &mut Context<'_>, positions: std::ops::Range<usize>, deadline_ms: Op
         on_missing: false,
         keys: positions.collect(),
         replace: Vec::new(),
-        null_bulk: false,
     });
 }
 

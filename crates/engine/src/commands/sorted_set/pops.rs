@@ -133,7 +133,6 @@ fn wait(
         on_missing: false,
         keys: keys.collect(),
         replace: Vec::new(),
-        null_bulk: false,
     });
 }
 

@@ -260,7 +260,6 @@ impl<'a> Options<'a> {
         Block {
             deadline_ms,
             kind: Kind::Stream,
-            null_bulk: false,
             on_missing,
             keys: (self.first..self.first + self.streams).collect(),
             replace,
