@@ -10,6 +10,7 @@ use structure::stripes::Held;
 
 use crate::CommandError;
 use crate::blocking::Block;
+use crate::error::{SHOWN_BYTES_MAX, shown_up_to};
 use crate::handler::Entry;
 use crate::host::Host;
 use crate::keyspace::{Deadline, Editing, Graveyard, Shared, Stripe};
@@ -533,10 +534,7 @@ impl<'a> Context<'a> {
 
     /// The error for a subcommand with words that it does not take.
     pub fn subcommand_error(&self, args: Args<'_>) -> CommandError {
-        let shown: String = String::from_utf8_lossy(args.at(1))
-            .chars()
-            .take(128)
-            .collect();
+        let shown = shown_up_to(args.at(1), SHOWN_BYTES_MAX);
         let container = self.entry.full_name.split('|').next().unwrap_or_default();
         CommandError::err(format!(
             "unknown subcommand or wrong number of arguments for '{shown}'. Try {} HELP.",
@@ -546,10 +544,7 @@ impl<'a> Context<'a> {
 
     /// The error for a subcommand that is none.
     pub fn unknown_subcommand(&self, args: Args<'_>) -> CommandError {
-        let shown: String = String::from_utf8_lossy(args.at(1))
-            .chars()
-            .take(128)
-            .collect();
+        let shown = shown_up_to(args.at(1), SHOWN_BYTES_MAX);
         let name = self.entry.command.name.to_uppercase();
         CommandError::err(format!("unknown subcommand '{shown}'. Try {name} HELP."))
     }

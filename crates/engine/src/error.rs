@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
+/// Bytes of a word that the errors for unknown commands and subcommands repeat.
+pub const SHOWN_BYTES_MAX: usize = 128;
+
 /// A client's mistake. Its text is what stands on the wire, behind the `-`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandError {
@@ -60,6 +63,21 @@ impl CommandError {
             _ => "ERR".into(),
         }
     }
+}
+
+/// A client's word as an error repeats it, up to a zero byte. Each byte is one character, up to
+/// U+00FF, and [`resp::Writer::error`] makes it a byte again.
+pub fn shown(word: &[u8]) -> String {
+    shown_up_to(word, usize::MAX)
+}
+
+/// [`shown`], of at most so many bytes.
+pub fn shown_up_to(word: &[u8], bytes_max: usize) -> String {
+    let bytes = word.iter().take(bytes_max);
+    bytes
+        .take_while(|byte| **byte != 0)
+        .map(|byte| char::from(*byte))
+        .collect()
 }
 
 impl From<&'static str> for CommandError {

@@ -16,6 +16,7 @@ use structure::stripes::{Guard, RawLock, StripeSet};
 use crate::CommandError;
 use crate::blocking::{State, Waiter};
 use crate::context::{Context, Effects};
+use crate::error::{SHOWN_BYTES_MAX, shown_up_to};
 use crate::handler::{Entry, Locks};
 use crate::host::Host;
 use crate::keyspace::{Graveyard, Keyspace, Stripe};
@@ -25,9 +26,6 @@ use crate::stats::ThreadStats;
 
 mod eviction;
 mod waking;
-
-/// Bytes of a name or an argument that an error repeats.
-const SHOWN_BYTES_MAX: usize = 128;
 
 /// A quick command has at most this many words: more elements take longer.
 const QUICK_WORDS_MAX: usize = 8;
@@ -188,8 +186,9 @@ impl<'k, L: RawLock> Executor<'k, L> {
         if self.together.1 > 0 && self.together.0 != entry.id {
             self.time_together(host);
         }
-        if let Some(error) = gate(session, entry, request.args) {
-            self.refuse(session, entry, &error, out);
+        if let Some(error) = gate(session, entry, request.args)
+            && !self.refuse_at_gate(session, entry, error, out)
+        {
             return self.finish(session, None, 0, host, out, mark);
         }
         if self.is_full && self.refuse_as_full(session, entry, settings, out) {
@@ -419,6 +418,9 @@ impl<'k, L: RawLock> Executor<'k, L> {
         }
         if !watches.is_empty() {
             session.watch_broken = Arc::new(AtomicBool::new(false));
+        }
+        if let Some(refusal) = &multi.refusal {
+            return self.refuse(session, exec, &discarded(refusal), out);
         }
         if multi.aborted {
             let error =
@@ -743,9 +745,6 @@ impl<'k, L: RawLock> Executor<'k, L> {
         out: &mut Output,
     ) {
         let _ = host;
-        let shown = |bytes: &[u8]| -> String {
-            String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES_MAX)]).into_owned()
-        };
         let table = &self.keyspace.shared.table;
         session.last_command = u16::MAX;
         // A browser that was talked into sending a form here: nothing it says is a command.
@@ -755,20 +754,18 @@ impl<'k, L: RawLock> Executor<'k, L> {
         }
         let error = if let Some(container) = table.find(args.at(0)) {
             let name = container.command.name.to_uppercase();
-            let sub = shown(args.at(1));
+            let sub = shown_up_to(args.at(1), SHOWN_BYTES_MAX);
             CommandError::err(format!("unknown subcommand '{sub}'. Try {name} HELP."))
         } else {
             let mut text = String::new();
             for word in args.from(1).iter() {
-                if text.len() >= SHOWN_BYTES_MAX {
+                if text.chars().count() >= SHOWN_BYTES_MAX {
                     break;
                 }
-                text += &format!(
-                    "'{}' ",
-                    shown(&word[..word.len().min(SHOWN_BYTES_MAX - text.len())])
-                );
+                let word = shown_up_to(word, SHOWN_BYTES_MAX - text.chars().count());
+                text += &format!("'{word}' ");
             }
-            let name = shown(args.at(0));
+            let name = shown_up_to(args.at(0), SHOWN_BYTES_MAX);
             if args.len() > 1 {
                 text.insert_str(0, ", with args beginning with: ");
             }
@@ -778,6 +775,28 @@ impl<'k, L: RawLock> Executor<'k, L> {
             multi.aborted = true;
         }
         self.write_error(session, &error, out);
+    }
+
+    /// Refuses a command that [`gate`] found fault with. True where it goes on all the same: EXEC,
+    /// which ends its transaction with the reason.
+    #[cold]
+    fn refuse_at_gate(
+        &mut self,
+        session: &mut Session,
+        entry: &Entry,
+        error: CommandError,
+        out: &mut Output,
+    ) -> bool {
+        if entry.command.name != "exec" {
+            self.refuse(session, entry, &error, out);
+            return false;
+        }
+        let Some(multi) = &mut session.multi else {
+            self.refuse(session, entry, &discarded(&error), out);
+            return false;
+        };
+        multi.refusal = Some(error);
+        true
     }
 
     /// Refuses a command before it runs.
@@ -914,6 +933,14 @@ fn is_for_subscribers(entry: &Entry) -> bool {
     )
 }
 
+/// The error of an EXEC that is refused: the transaction is gone.
+#[cold]
+fn discarded(refusal: &CommandError) -> CommandError {
+    let text = refusal.to_string();
+    let text = text.strip_prefix("ERR ").unwrap_or(&text);
+    CommandError::Text(format!("EXECABORT Transaction discarded because of: {text}").into())
+}
+
 /// The gates before a command, in Redis's order. `None` where it may run.
 #[inline]
 fn gate(session: &Session, entry: &Entry, args: Args<'_>) -> Option<CommandError> {
@@ -934,11 +961,6 @@ fn gate(session: &Session, entry: &Entry, args: Args<'_>) -> Option<CommandError
 #[cold]
 fn gate_special(session: &Session, entry: &Entry) -> Option<CommandError> {
     if !session.authenticated && !entry.flags.has(Flags::NO_AUTH) {
-        if entry.command.name == "exec" {
-            return Some(CommandError::text(
-                "EXECABORT Transaction discarded because of: NOAUTH Authentication required.",
-            ));
-        }
         return Some(CommandError::text("NOAUTH Authentication required."));
     }
     if session.multi.is_some() && entry.flags.has(Flags::NO_MULTI) {

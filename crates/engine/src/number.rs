@@ -20,41 +20,188 @@ pub fn count(text: &[u8], error: CommandError) -> Result<usize, CommandError> {
     usize::try_from(value).map_err(|_| error)
 }
 
-/// A double as Redis reads it: decimal, hexadecimal, `inf`, with a sign; no spaces, no `nan`.
+/// A double as Redis reads it: decimal, hexadecimal, `inf`, with a sign. No spaces, no `nan`, and
+/// nothing that is too great or too small to be held.
 pub fn double(text: &[u8]) -> Option<f64> {
-    let text = std::str::from_utf8(text).ok()?;
-    let (negative, rest) = match text.as_bytes().first()? {
+    let double = prefix(text)?;
+    (double.len == text.len() && double.is_held && !double.value.is_nan()).then_some(double.value)
+}
+
+/// One end of a range of scores. It is read as C reads a number: blanks may stand before it, a zero
+/// byte ends it, nothing at all is zero, and what is too great is infinity.
+pub fn bound(text: &[u8]) -> Option<f64> {
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    if text.is_empty() {
+        return Some(0.0);
+    }
+    let text = without_blanks(text);
+    let double = prefix(text)?;
+    (double.len == text.len() && !double.value.is_nan()).then_some(double.value)
+}
+
+/// A cursor of SCAN and its like, read as C reads an unsigned number: blanks and a sign may stand
+/// before it, a zero byte behind. A minus counts back from 2^64, unless that comes out past 2^63.
+///
+/// # Errors
+/// Redis's text for anything else.
+pub fn cursor(text: &[u8]) -> Result<u64, CommandError> {
+    let parse = |text: &[u8]| {
+        let digits = text.split(|byte| *byte == 0).next()?;
+        let digits = digits.first()?.is_ascii_digit().then_some(digits)?;
+        std::str::from_utf8(digits).ok()?.parse::<u64>().ok()
+    };
+    match without_blanks(text) {
+        [b'-', rest @ ..] => parse(rest)
+            .map(u64::wrapping_neg)
+            .filter(|cursor| cursor.cast_signed() >= 0),
+        [b'+', rest @ ..] => parse(rest),
+        rest => parse(rest),
+    }
+    .ok_or(CommandError::text("ERR invalid cursor"))
+}
+
+fn without_blanks(text: &[u8]) -> &[u8] {
+    let blanks = text
+        .iter()
+        .take_while(|byte| matches!(byte, b' ' | b'\t'..=b'\r'));
+    &text[blanks.count()..]
+}
+
+/// A double at the beginning of a text.
+struct Prefix {
+    value: f64,
+    /// Bytes of the text that it takes.
+    len: usize,
+    /// Whether it is neither too great nor too small for a double.
+    is_held: bool,
+}
+
+/// The longest double that a text begins with.
+fn prefix(text: &[u8]) -> Option<Prefix> {
+    let (negative, rest) = match text.first()? {
         b'-' => (true, &text[1..]),
         b'+' => (false, &text[1..]),
         _ => (false, text),
     };
-    let value = match rest.as_bytes() {
-        [b'0', b'x' | b'X', ..] => hexadecimal(&rest[2..])?,
-        [b'0'..=b'9' | b'.' | b'i' | b'I', ..] => rest.parse::<f64>().ok()?,
-        _ => return None,
+    let begins = |word: &str| {
+        rest.get(..word.len())
+            .is_some_and(|begin| begin.eq_ignore_ascii_case(word.as_bytes()))
     };
-    Some(if negative { -value } else { value })
+    let named = [
+        ("infinity", f64::INFINITY),
+        ("inf", f64::INFINITY),
+        ("nan", f64::NAN),
+    ];
+    let found = if let Some((word, value)) = named.iter().find(|(word, _)| begins(word)) {
+        Prefix {
+            value: *value,
+            len: word.len(),
+            is_held: true,
+        }
+    } else if begins("0x") && mantissa_len(&rest[2..], u8::is_ascii_hexdigit).is_some() {
+        hexadecimal(rest)?
+    } else {
+        decimal(rest)?
+    };
+    Some(Prefix {
+        value: if negative { -found.value } else { found.value },
+        len: found.len + text.len() - rest.len(),
+        is_held: found.is_held,
+    })
 }
 
-fn hexadecimal(text: &str) -> Option<f64> {
-    let (mantissa, exponent) = match text.split_once(['p', 'P']) {
-        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
-        None => (text, 0),
+/// Bytes of the digits and the point that a text begins with; none where there is no digit.
+fn mantissa_len(text: &[u8], is_digit: impl Fn(&u8) -> bool) -> Option<usize> {
+    let digits = |text: &[u8]| text.iter().take_while(|byte| is_digit(byte)).count();
+    let whole = digits(text);
+    let part = match text.get(whole) {
+        Some(b'.') => 1 + digits(&text[whole + 1..]),
+        _ => 0,
     };
-    let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    if whole.is_empty() && part.is_empty() {
-        return None;
+    (whole + part > usize::from(part > 0)).then_some(whole + part)
+}
+
+/// Bytes of an exponent, its letter included, and its value, cut off far outside of a double's.
+fn exponent(text: &[u8], letter: u8) -> (usize, i64) {
+    if text.first().map(u8::to_ascii_lowercase) != Some(letter) {
+        return (0, 0);
     }
-    let mut value = 0.0;
-    for digit in whole.chars() {
-        value = value * 16.0 + f64::from(digit.to_digit(16)?);
+    let (negative, sign) = match text.get(1) {
+        Some(b'-') => (true, 1),
+        Some(b'+') => (false, 1),
+        _ => (false, 0),
+    };
+    let digits = text[1 + sign..].iter().take_while(|b| b.is_ascii_digit());
+    let (mut count, mut value) = (0, 0i64);
+    for digit in digits {
+        count += 1;
+        value = (value * 10 + i64::from(digit - b'0')).min(1 << 40);
     }
-    let mut scale = 1.0 / 16.0;
-    for digit in part.chars() {
-        value += f64::from(digit.to_digit(16)?) * scale;
-        scale /= 16.0;
+    match count {
+        0 => (0, 0),
+        _ => (1 + sign + count, if negative { -value } else { value }),
     }
-    Some(value * 2f64.powi(exponent))
+}
+
+fn decimal(text: &[u8]) -> Option<Prefix> {
+    let mantissa = mantissa_len(text, u8::is_ascii_digit)?;
+    let len = mantissa + exponent(&text[mantissa..], b'e').0;
+    let value: f64 = std::str::from_utf8(&text[..len]).ok()?.parse().ok()?;
+    let is_zero = || text[..mantissa].iter().all(|b| matches!(b, b'0' | b'.'));
+    Some(Prefix {
+        value,
+        len,
+        is_held: value.is_finite() && (value != 0.0 || is_zero()),
+    })
+}
+
+/// A number behind its `0x`: its first 60 bits, and in the lowest whether any of the others is set.
+fn hexadecimal(text: &[u8]) -> Option<Prefix> {
+    let len = 2 + mantissa_len(&text[2..], u8::is_ascii_hexdigit)?;
+    let (mut mantissa, mut power, mut is_behind_point) = (0u64, 0i64, false);
+    for &letter in &text[2..len] {
+        let Some(digit) = char::from(letter).to_digit(16) else {
+            is_behind_point = true;
+            continue;
+        };
+        if mantissa >> 56 == 0 {
+            mantissa = mantissa << 4 | u64::from(digit);
+            power -= 4 * i64::from(is_behind_point);
+        } else {
+            mantissa |= u64::from(digit != 0);
+            power += 4 * i64::from(!is_behind_point);
+        }
+    }
+    let (more, shown) = exponent(&text[len..], b'p');
+    let value = scaled(mantissa, power.saturating_add(shown));
+    Some(Prefix {
+        value,
+        len: len + more,
+        is_held: value.is_finite() && (value != 0.0 || mantissa == 0),
+    })
+}
+
+/// `mantissa` times two to `power`, rounded once, to even on a tie.
+fn scaled(mantissa: u64, power: i64) -> f64 {
+    // The lowest bit of the least doubles is 2^-1074; two bits below it are enough to round by.
+    let excess = -1076 - power;
+    let top = 64 - i64::from(mantissa.leading_zeros()) + power;
+    if mantissa == 0 || top < -1076 {
+        return 0.0;
+    }
+    if top > 1024 {
+        return f64::INFINITY;
+    }
+    if top <= -1022 && excess > 0 {
+        let kept = mantissa >> excess | u64::from(mantissa << (64 - excess) != 0);
+        let up = matches!(kept & 7, 3 | 6 | 7);
+        return f64::from_bits((kept >> 2) + u64::from(up));
+    }
+    #[allow(clippy::cast_precision_loss)] // Rounded here.
+    let rounded = mantissa as f64;
+    #[allow(clippy::cast_possible_truncation)] // Between -1140 and 1024, by `top`.
+    let (half, rest) = ((power / 2) as i32, (power - power / 2) as i32);
+    rounded * 2f64.powi(half) * 2f64.powi(rest)
 }
 
 /// Seconds of a blocking command's timeout as milliseconds from now; 0 means for ever (`None`).
@@ -62,7 +209,8 @@ fn hexadecimal(text: &str) -> Option<f64> {
 /// # Errors
 /// Redis's texts for what is no number, negative or past 64 bits.
 pub fn timeout_ms(text: &[u8], now_ms: u64) -> Result<Option<u64>, CommandError> {
-    let seconds = double(text).ok_or(CommandError::TimeoutNotFloat)?;
+    let double = prefix(text).filter(|double| double.len == text.len() && !double.value.is_nan());
+    let seconds = double.ok_or(CommandError::TimeoutNotFloat)?.value;
     timeout_from(seconds * 1000.0, now_ms)
 }
 
@@ -109,6 +257,32 @@ mod tests {
             ("-Infinity", Some(f64::NEG_INFINITY)),
             ("0x1p4", Some(16.0)),
             ("0xA.8", Some(10.5)),
+            ("0x.8", Some(0.5)),
+            ("0x", None),
+            ("0x.p1", None),
+            ("0x1p", None),
+            ("0x123456789abcdef123", Some(335_812_727_670_730_330_000.0)),
+            ("0x1.fffffffffffff8p0", Some(2.0)),
+            (
+                "0x1.fffffffffffff7fffffffffffp0",
+                Some(1.999_999_999_999_999_8),
+            ),
+            ("0x1p-1074", Some(5e-324)),
+            ("0x1.8p-1074", Some(1e-323)),
+            ("0x1.4p-1074", Some(5e-324)),
+            ("0x1p-1075", None),
+            ("0x1.1p-1075", Some(5e-324)),
+            ("0x0.fffffffffffff8p-1022", Some(f64::MIN_POSITIVE)),
+            ("0x1.fffffffffffffp1023", Some(f64::MAX)),
+            ("0x1.fffffffffffff8p1023", None),
+            ("0x1p99999999999999999999", None),
+            ("0x0p99999999999999999999", Some(0.0)),
+            ("1e309", None),
+            ("1e-400", None),
+            ("0e-400", Some(0.0)),
+            ("1.", Some(1.0)),
+            (".", None),
+            ("1e", None),
             ("nan", None),
             ("", None),
             (" 1", None),
@@ -117,6 +291,48 @@ mod tests {
             ("--1", None),
         ] {
             assert_eq!(double(text.as_bytes()), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn ends_of_ranges_are_read_as_c_reads_them() {
+        for (text, want) in [
+            ("", Some(0.0)),
+            ("\x002", Some(0.0)),
+            ("1\x002", Some(1.0)),
+            (" \t\n\r\x0b\x0c1", Some(1.0)),
+            ("1 ", None),
+            (" ", None),
+            ("1e309", Some(f64::INFINITY)),
+            ("-1e309", Some(f64::NEG_INFINITY)),
+            ("1e-400", Some(0.0)),
+            ("nan", None),
+        ] {
+            assert_eq!(bound(text.as_bytes()), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn cursors_are_read_as_c_reads_them() {
+        for (text, want) in [
+            ("0", Some(0)),
+            ("007", Some(7)),
+            (" +7", Some(7)),
+            ("7\x00x", Some(7)),
+            ("18446744073709551615", Some(u64::MAX)),
+            ("18446744073709551616", None),
+            ("-0", Some(0)),
+            ("-1", None),
+            ("-18446744073709551615", Some(1)),
+            ("-9223372036854775808", None),
+            ("-9223372036854775809", Some(i64::MAX as u64)),
+            ("--1", None),
+            ("+-1", None),
+            ("7 ", None),
+            ("", None),
+            ("\x00", None),
+        ] {
+            assert_eq!(cursor(text.as_bytes()).ok(), want, "{text:?}");
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use resp::{OwnedArgs, Protocol};
 
+use crate::CommandError;
 use crate::blocking::Waiter;
 use crate::host::ClientId;
 use crate::pubsub::Push;
@@ -69,6 +70,8 @@ pub struct Multi {
     pub bytes: usize,
     /// Whether one was refused, so that EXEC must fail.
     pub aborted: bool,
+    /// Why EXEC itself was refused, which ends the transaction all the same.
+    pub refusal: Option<CommandError>,
 }
 
 /// A watched key.

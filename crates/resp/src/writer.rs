@@ -69,13 +69,19 @@ impl<'a> Writer<'a> {
         self.line(b'+', text.as_bytes());
     }
 
-    /// An error, its code first: `ERR …`. Line breaks become spaces.
+    /// An error, its code first: `ERR …`. Line breaks become spaces. A character up to U+00FF is one
+    /// byte, so that a client's word comes back as it was; any other is UTF-8.
     pub fn error(&mut self, text: &str) {
         self.raw(b"-");
-        self.out.tail.extend(
-            text.bytes()
-                .map(|b| if b == b'\r' || b == b'\n' { b' ' } else { b }),
-        );
+        let mut utf8 = [0; 4];
+        for letter in text.chars() {
+            let tail = &mut self.out.tail;
+            match u8::try_from(letter) {
+                Ok(b'\r' | b'\n') => tail.push(b' '),
+                Ok(byte) => tail.push(byte),
+                Err(_) => tail.extend_from_slice(letter.encode_utf8(&mut utf8).as_bytes()),
+            }
+        }
         self.raw(b"\r\n");
     }
 

@@ -39,6 +39,7 @@ pub use settings::{
 pub use start::{LoadError, Loaded, REDIS_VERSION, Startup, start};
 
 use directive::{Change, Directive, Effect, Kind};
+use engine::error::shown;
 use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -194,14 +195,14 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ConfigError::Unknown { name } => {
-                let name = one_line(name);
+                let name = shown(name);
                 write!(
                     f,
                     "ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
                 )
             }
             ConfigError::Failed { name, reason } => {
-                let name = one_line(name);
+                let name = shown(name);
                 write!(
                     f,
                     "ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}"
@@ -212,11 +213,6 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
-
-/// Text from outside for a reply of one line.
-fn one_line(text: &[u8]) -> String {
-    String::from_utf8_lossy(text).replace(['\r', '\n'], " ")
-}
 
 fn glob_or_name(pattern: &[u8], name: &str) -> bool {
     if glob::is_pattern(pattern) {

@@ -15,14 +15,6 @@ pub(super) struct Options<'a> {
     pub no_values: bool,
 }
 
-/// A cursor as Redis reads it: blanks and a plus sign may stand before it.
-pub(super) fn cursor(text: &[u8]) -> Result<u64, CommandError> {
-    std::str::from_utf8(text)
-        .ok()
-        .and_then(|text| text.trim_ascii_start().parse().ok())
-        .ok_or(CommandError::text("ERR invalid cursor"))
-}
-
 /// The options from word 3 on. NOVALUES is for hashes alone.
 pub(super) fn options<'a>(args: Args<'a>, of_hash: bool) -> Result<Options<'a>, CommandError> {
     let mut options = Options {

@@ -335,7 +335,7 @@ const SSCAN: Command = Command {
 };
 
 fn sscan(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
-    let cursor = cursor(args.at(2)).ok_or(CommandError::text("ERR invalid cursor"))?;
+    let cursor = number::cursor(args.at(2))?;
     // Redis looks the key up before it reads the options.
     if read(cx, args.at(1))?.is_none() {
         out.array(2);
@@ -380,11 +380,4 @@ fn sscan(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
         .into_iter()
         .for_each(|entry| write_entry(out, entry));
     Ok(())
-}
-
-/// A cursor as Redis reads it: blanks and a plus sign may stand before it.
-fn cursor(text: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(text).ok()?;
-    let digits = text.trim_ascii_start();
-    digits.parse().ok()
 }

@@ -96,22 +96,7 @@ pub(super) fn score(text: &[u8]) -> Option<f64> {
         #[allow(clippy::cast_precision_loss)] // Rounded as the text would be.
         return Some(int as f64);
     }
-    let value = number::double(text)?;
-    let is_word = || text.iter().any(|byte| matches!(byte, b'i' | b'I'));
-    let is_held = value.is_finite() && (value != 0.0 || is_zero(text));
-    (is_held || value.is_infinite() && is_word()).then_some(value)
-}
-
-/// Whether a number whose value is zero is written as zero: no digit but 0 before the exponent.
-#[cold]
-fn is_zero(text: &[u8]) -> bool {
-    let is_hexadecimal = text.iter().any(|byte| matches!(byte, b'x' | b'X'));
-    let ends = |byte: &u8| match byte {
-        b'e' | b'E' => !is_hexadecimal,
-        byte => matches!(byte, b'p' | b'P'),
-    };
-    let mut digits = text.iter().take_while(|byte| !ends(byte));
-    digits.all(|byte| *byte == b'0' || !byte.is_ascii_hexdigit())
+    number::double(text)
 }
 
 /// Reports that members were removed, and removes the key if none is left.
@@ -382,6 +367,10 @@ fn zincrby(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result
         incr: true,
         ..Options::default()
     };
+    // Redis reads the words as ZADD's, and finds no pair behind an option.
+    if Options::parse(args).1 > 2 {
+        return Err(CommandError::Syntax);
+    }
     add(cx, args, out, options, 2)
 }
 

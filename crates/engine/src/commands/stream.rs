@@ -29,6 +29,7 @@ mod read_group;
 
 use structure::stream::{BlockLimits, IdempotencyLimits, Stream};
 
+use crate::error::shown;
 use crate::object::Object;
 use crate::{Command, CommandError, Context};
 
@@ -97,14 +98,6 @@ fn new_stream(cx: &Context<'_>) -> Stream {
         duration_s: bound(cx.settings.stream_idmp_duration),
         entries_max: bound(cx.settings.stream_idmp_maxsize),
     })
-}
-
-/// Bytes of a name that an error repeats.
-const SHOWN_BYTES_MAX: usize = 1024;
-
-/// A name as errors show it.
-fn shown(name: &[u8]) -> std::borrow::Cow<'_, str> {
-    String::from_utf8_lossy(&name[..name.len().min(SHOWN_BYTES_MAX)])
 }
 
 /// The error of commands that need a group.

@@ -80,9 +80,8 @@ impl<L: RawLock> Executor<'_, L> {
         if entry.command.name != "exec" || !queued.map(|(id, _)| *id).any(needs_memory) {
             return false;
         }
-        // As after any other refusal: EXEC itself ends the transaction and says why.
         if let Some(multi) = &mut session.multi {
-            multi.aborted = true;
+            multi.refusal = Some(CommandError::OutOfMemory);
         }
         false
     }

@@ -2,6 +2,7 @@
 
 use command::arg::*;
 use command::{Acl, Arity, Flags, Group, Shape};
+use engine::error::{SHOWN_BYTES_MAX, shown_up_to};
 use engine::handler::runs;
 use engine::{Command, CommandError, Context};
 use resp::{Args, Writer};
@@ -48,7 +49,7 @@ fn acl_cat(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result
         }
         3 => {
             let Some(category) = Acl::named(args.at(2)) else {
-                let shown = String::from_utf8_lossy(args.at(2)).into_owned();
+                let shown = shown_up_to(args.at(2), SHOWN_BYTES_MAX);
                 return Err(CommandError::err(format!("Unknown category '{shown}'")));
             };
             let entries = cx.shared.table.entries().iter();

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 
 use command::arg::*;
 use command::{Acl, Arity, Flags, Group, Shape};
+use engine::error::shown;
 use engine::handler::runs;
 use engine::session::ReplyMode;
 use engine::{Command, CommandError, Context, number};
@@ -586,14 +587,13 @@ fn client_setinfo(
 ) -> Result<(), CommandError> {
     let value = args.at(3);
     if args.is(2, "LIB-NAME") {
-        check_name(value, "LIB-NAME")?;
+        check_name(value, &shown(args.at(2)))?;
         own(cx).names.lock().library = value.into();
     } else if args.is(2, "LIB-VER") {
-        check_name(value, "LIB-VER")?;
+        check_name(value, &shown(args.at(2)))?;
         own(cx).names.lock().library_version = value.into();
     } else {
-        let option = String::from_utf8_lossy(args.at(2));
-        let option: String = option.chars().take(128).collect();
+        let option = shown(args.at(2));
         return Err(CommandError::err(format!("Unrecognized option '{option}'")));
     }
     out.ok();
@@ -813,12 +813,17 @@ fn on_or_off(args: Args<'_>) -> Result<bool, CommandError> {
     }
 }
 
-/// Refuses a name that would break the lines of CLIENT LIST.
+/// Refuses a name that would break the lines of CLIENT LIST, which show it up to a zero byte.
 pub(super) fn check_name(name: &[u8], what: &str) -> Result<(), CommandError> {
-    if name.iter().all(u8::is_ascii_graphic) {
+    if shown_part(name).iter().all(u8::is_ascii_graphic) {
         return Ok(());
     }
     Err(CommandError::err(format!(
         "{what} cannot contain spaces, newlines or special characters."
     )))
+}
+
+/// The part of a name that CLIENT LIST shows.
+pub(super) fn shown_part(name: &[u8]) -> &[u8] {
+    name.split(|byte| *byte == 0).next().unwrap_or_default()
 }

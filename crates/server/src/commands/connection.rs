@@ -5,6 +5,7 @@
 use command::arg::*;
 use command::{Acl, Arity, Flags, Group, Shape};
 use engine::commands::{pubsub, transactions};
+use engine::error::shown;
 use engine::handler::runs;
 use engine::session::ReplyMode;
 use engine::{Command, CommandError, Context, number};
@@ -138,8 +139,7 @@ fn hello(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
             name = Some(args.at(at + 1));
             at += 2;
         } else {
-            let option = String::from_utf8_lossy(args.at(at));
-            let option: String = option.chars().take(128).collect();
+            let option = shown(args.at(at));
             return Err(CommandError::err(format!(
                 "Syntax error in HELLO option '{option}'"
             )));

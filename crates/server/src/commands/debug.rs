@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use command::{Arity, Flags, Group, Shape};
+use engine::error::{SHOWN_BYTES_MAX, shown, shown_up_to};
 use engine::handler::runs_on_all;
 use engine::keyspace::Deadline;
 use engine::notify::Class;
@@ -67,8 +68,8 @@ fn debug(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
         }
         (b"digest-value", 3..) => return digest_values(cx, args, out),
         (b"error", 3) => {
-            let text: String = String::from_utf8_lossy(args.at(2)).into_owned();
-            return Err(CommandError::Text(text.replace(['\r', '\n'], " ").into()));
+            let text = shown(args.at(2));
+            return Err(CommandError::Text(text.into()));
         }
         (b"help", 2) => {
             cx.help(out, HELP);
@@ -102,10 +103,7 @@ fn debug(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
             }
         }
         _ => {
-            let shown: String = String::from_utf8_lossy(args.at(1))
-                .chars()
-                .take(128)
-                .collect();
+            let shown = shown_up_to(args.at(1), SHOWN_BYTES_MAX);
             return Err(CommandError::err(format!(
                 "unknown subcommand or wrong number of arguments for '{shown}'. Try DEBUG HELP."
             )));

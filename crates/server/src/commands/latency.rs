@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use command::arg::*;
 use command::{Arity, Flags, Group, Shape};
+use engine::error::shown;
 use engine::handler::{runs, runs_on_all};
 use engine::{Command, CommandError, Context};
 use resp::{Args, Writer};
@@ -132,7 +133,7 @@ fn latency_graph(
     let latency = ThreadHost::of(cx).shared.latency.lock();
     let name = String::from_utf8_lossy(args.at(2)).to_lowercase();
     let Some(series) = latency.event(args.at(2)) else {
-        let name = String::from_utf8_lossy(args.at(2));
+        let name = shown(args.at(2));
         return Err(CommandError::err(format!(
             "No samples available for event '{name}'"
         )));

@@ -9,6 +9,7 @@ use command::{Acl, Arity, Flags, Group, KeySpec, Shape};
 use resp::{Args, Writer};
 use structure::record::DEADLINE_MS_MAX;
 
+use crate::error::shown;
 use crate::handler::runs;
 use crate::notify::Class;
 use crate::{Command, CommandError, Context};
@@ -49,7 +50,7 @@ impl Conditions {
             } else if args.is(index, "LT") {
                 all.earlier = true;
             } else {
-                let word = String::from_utf8_lossy(&word[..word.len().min(128)]);
+                let word = shown(word);
                 return Err(CommandError::err(format!("Unsupported option {word}")));
             }
         }

@@ -89,17 +89,6 @@ impl Filter<'_> {
     }
 }
 
-/// A cursor: an unsigned number of 64 bits, blanks before it.
-fn cursor(word: &[u8]) -> Result<u64, CommandError> {
-    let text = std::str::from_utf8(word).unwrap_or("").trim_start();
-    let text = text.strip_prefix('+').unwrap_or(text);
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    match text.parse() {
-        Ok(cursor) if digits => Ok(cursor),
-        _ => Err("ERR invalid cursor".into()),
-    }
-}
-
 pub(super) const SCAN: Command = Command {
     name: "scan",
     group: Group::Generic,
@@ -126,7 +115,7 @@ pub(super) const SCAN: Command = Command {
 };
 
 fn scan(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
-    let from = cursor(args.at(1))?;
+    let from = crate::number::cursor(args.at(1))?;
     let mut wanted = 10;
     let mut filter = Filter {
         pattern: None,
@@ -135,6 +124,9 @@ fn scan(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<()
     };
     let mut index = 2;
     while index < args.len() {
+        if args.is(index, "NOVALUES") {
+            return Err("ERR NOVALUES option can only be used in HSCAN".into());
+        }
         let value = args.get(index + 1).ok_or(CommandError::Syntax)?;
         if args.is(index, "COUNT") {
             let count = crate::number::int(value)?;

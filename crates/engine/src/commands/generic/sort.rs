@@ -259,7 +259,7 @@ fn sorted(
         let weight = if options.alpha {
             Weight::Text(text)
         } else {
-            let number = text.map_or(Some(0.0), |text| number(&text));
+            let number = text.map_or(Some(0.0), |text| crate::number::double(&text));
             Weight::Number(number.ok_or("ERR One or more scores can't be converted into double")?)
         };
         weighted.push((weight, element));
@@ -280,12 +280,6 @@ fn sorted(
         }
     });
     Ok(weighted.into_iter().map(|(_, element)| element).collect())
-}
-
-/// A weight. What is too big for a double is none; infinity by its name is.
-fn number(text: &[u8]) -> Option<f64> {
-    let overflows = |number: f64| number.is_infinite() && text.iter().any(u8::is_ascii_digit);
-    crate::number::double(text).filter(|number| !overflows(*number))
 }
 
 fn answers(cx: &mut Context<'_>, elements: &[Vec<u8>], gets: &[&[u8]]) -> Vec<Option<Vec<u8>>> {

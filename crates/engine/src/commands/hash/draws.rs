@@ -149,7 +149,7 @@ pub(super) const HSCAN: Command = Command {
 
 fn hscan(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let now_ms = cx.now_ms;
-    let cursor = element_scan::cursor(args.at(2))?;
+    let cursor = crate::number::cursor(args.at(2))?;
     let Some(hash) = read(cx, args.at(1))? else {
         element_scan::nothing(out);
         return Ok(());

@@ -7,6 +7,7 @@ use command::{Acl, Arity, Flags, Group, KeySpec, Shape};
 use resp::{Args, Writer};
 
 use super::{edit, read, removed_fields};
+use crate::error::shown;
 use crate::handler::runs;
 use crate::notify::Class;
 use crate::number;
@@ -65,7 +66,7 @@ pub(super) fn fields_at<'a>(args: Args<'a>, at: usize) -> Result<Args<'a>, Comma
 }
 
 /// A condition of HEXPIRE.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Condition {
     /// The field has no deadline.
     Nx,
@@ -109,6 +110,9 @@ fn condition_and_fields(args: Args<'_>) -> Result<(Option<Condition>, Places), C
     let mut at = 3;
     while at < args.len() {
         if args.is(at, "FIELDS") {
+            if fields.is_some() {
+                return Err("ERR FIELDS keyword specified multiple times".into());
+            }
             let count = structure::decimal::parse(args.at(at + 1)).unwrap_or(0);
             let Some(count) = usize::try_from(count).ok().filter(|count| *count > 0) else {
                 return Err("ERR Parameter `numFields` should be greater than 0".into());
@@ -119,7 +123,7 @@ fn condition_and_fields(args: Args<'_>) -> Result<(Option<Condition>, Places), C
             fields = Some((at + 2, count));
             at += 2 + count;
         } else if let Some(found) = Condition::parse(args, at) {
-            if condition.is_some() {
+            if condition.is_some_and(|before| before != found) {
                 return Err("ERR Multiple condition flags specified".into());
             }
             condition = Some(found);
@@ -133,8 +137,7 @@ fn condition_and_fields(args: Args<'_>) -> Result<(Option<Condition>, Places), C
 
 /// The error for a word that is no option.
 pub(super) fn unknown_argument(word: &[u8]) -> CommandError {
-    let shown: String = String::from_utf8_lossy(word).chars().take(128).collect();
-    CommandError::err(format!("unknown argument: {shown}"))
+    CommandError::err(format!("unknown argument: {}", shown(word)))
 }
 
 fn expire(

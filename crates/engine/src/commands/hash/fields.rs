@@ -81,7 +81,10 @@ fn options(
     let mut timed = false;
     let mut at = 2;
     while at < args.len() {
-        if args.is(at, "FIELDS") && options.fields.is_none() {
+        if args.is(at, "FIELDS") {
+            if options.fields.is_some() {
+                return Err("ERR FIELDS keyword specified multiple times".into());
+            }
             let count = structure::decimal::parse(args.at(at + 1)).unwrap_or(0);
             let Some(count) = usize::try_from(count).ok().filter(|count| *count > 0) else {
                 return Err("ERR invalid number of fields".into());
@@ -267,7 +270,6 @@ pub(super) const HSETEX: Command = Command {
 
 fn hsetex(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let (key, terms) = (args.at(1), cx.terms());
-    check_kind(cx, key)?;
     let options = options(cx, args, 2, ("KEEPTTL", "hsetex"))?;
     let (first, count) = options.fields.ok_or_else(no_fields)?;
     let pairs = || {

@@ -125,7 +125,7 @@ pub(super) const ZSCAN: Command = Command {
 };
 
 fn zscan(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
-    let cursor = element_scan::cursor(args.at(2))?;
+    let cursor = crate::number::cursor(args.at(2))?;
     let Some(set) = read(cx, args.at(1))? else {
         element_scan::nothing(out);
         return Ok(());

@@ -8,7 +8,7 @@ use command::arg::*;
 use command::{Acl, Arity, Flags, Group, KeySpec, Shape};
 use resp::{Args, Writer};
 
-use super::{edit, read, removed, score};
+use super::{edit, read, removed};
 use crate::handler::runs;
 use crate::notify::Class;
 use crate::number;
@@ -72,9 +72,8 @@ fn between(start: i64, stop: i64, len: usize) -> Range<usize> {
 fn score_bound(text: &[u8]) -> Result<ScoreBound, CommandError> {
     let error = CommandError::text("ERR min or max is not a float");
     match text {
-        b"(" => Ok(ScoreBound::Excl(0.0)),
-        [b'(', rest @ ..] => score(rest).map(ScoreBound::Excl).ok_or(error),
-        _ => score(text).map(ScoreBound::Incl).ok_or(error),
+        [b'(', rest @ ..] => number::bound(rest).map(ScoreBound::Excl).ok_or(error),
+        _ => number::bound(text).map(ScoreBound::Incl).ok_or(error),
     }
 }
 
@@ -126,7 +125,7 @@ impl<'a> Query<'a> {
             at += 1;
         }
         let (by, rev) = (by.unwrap_or(By::Rank), rev.unwrap_or(false));
-        if limit.is_some() && by == By::Rank {
+        if limit.is_some_and(|(_, count)| count != -1) && by == By::Rank {
             return Err(CommandError::text(
                 "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or \
                  BYLEX",
@@ -137,6 +136,7 @@ impl<'a> Query<'a> {
                 "ERR syntax error, WITHSCORES not supported in combination with BYLEX",
             ));
         }
+        let limit = limit.filter(|_| by != By::Rank);
         let (mut min, mut max) = (args.at(first), args.at(first + 1));
         if rev && by != By::Rank {
             (min, max) = (max, min);

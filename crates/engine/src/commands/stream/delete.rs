@@ -67,6 +67,7 @@ pub(super) const XDELEX: Command = Command {
 
 fn xdelex(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let key = args.at(1);
+    edit_stream(cx, key)?;
     let (references, ids) = Chosen::parse(args, 2)?.split();
     let Some(stream) = edit_stream(cx, key)? else {
         return missing(out, ids.len());
@@ -113,6 +114,7 @@ pub(super) const XACKDEL: Command = Command {
 
 fn xackdel(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let (key, group) = (args.at(1), args.at(2));
+    edit_stream(cx, key)?;
     let (references, ids) = Chosen::parse(args, 3)?.split();
     let stream = edit_stream(cx, key)?.filter(|stream| stream.group(group).is_some());
     let Some(stream) = stream else {
@@ -152,7 +154,7 @@ impl<'a> Chosen<'a> {
                     return Err(CommandError::Syntax);
                 }
                 at += 1;
-            } else if args.is(at, "IDS") && at + 2 < args.len() {
+            } else if args.is(at, "IDS") && at + 1 < args.len() {
                 let count = structure::decimal::parse(args.at(at + 1))
                     .and_then(|count| usize::try_from(count).ok())
                     .filter(|count| *count > 0)

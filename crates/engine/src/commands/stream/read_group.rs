@@ -183,7 +183,11 @@ impl From {
                      get new messages. The {word} ID would just return an empty result set."
                 )))
             }
-            _ => Ok(Self::After(id::parse(word, 0)?)),
+            _ => Ok(match id::parse(word, 0)? {
+                // Nothing can be pending after it: to Redis it is what `>` says.
+                StreamId::MAX => Self::New,
+                id => Self::After(id),
+            }),
         }
     }
 }

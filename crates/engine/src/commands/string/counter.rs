@@ -404,12 +404,15 @@ fn increx_int(
     let is_done = exact == within || options.saturate;
     #[allow(clippy::cast_possible_truncation)] // Between two 64-bit bounds.
     let new = if is_done { within as i64 } else { old };
+    let applied = new
+        .checked_sub(old)
+        .ok_or(CommandError::text("ERR applied increment would overflow"))?;
     if is_done {
         options.store(cx, key, Value::Int(new), "incrby", deadline);
     }
     out.array(2);
     out.int(new);
-    out.int(new.wrapping_sub(old));
+    out.int(applied);
     Ok(())
 }
 
@@ -420,7 +423,7 @@ fn increx_fraction(
     options: &Options<'_>,
     out: &mut Writer<'_>,
 ) -> Result<(), CommandError> {
-    let all = (Extended::INFINITY.negated(), Extended::INFINITY);
+    let all = (Extended::MAX.negated(), Extended::MAX);
     let bounds = options.bounds(all, Extended::parse, false)?;
     let deadline = options.deadline(cx.now_ms)?;
     let old = match cx.edit(key) {

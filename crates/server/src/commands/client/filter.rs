@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use engine::error::shown;
 use engine::host::ClientId;
 use engine::{CommandError, number};
 use resp::Args;
@@ -81,8 +82,7 @@ impl Filter {
             self.kind = Some(kind(value)?);
         } else if args.is(at, "USER") {
             if value != b"default" {
-                let user = String::from_utf8_lossy(value);
-                let user: String = user.chars().take(128).collect();
+                let user = shown(value);
                 return Err(CommandError::err(format!("No such user '{user}'")));
             }
             self.user = Some(value.into());
@@ -135,8 +135,7 @@ fn kind(word: &[u8]) -> Result<Kind, CommandError> {
         .iter()
         .find(|(name, _)| word.eq_ignore_ascii_case(name.as_bytes()));
     found.map(|&(_, kind)| kind).ok_or_else(|| {
-        let word = String::from_utf8_lossy(word);
-        let word: String = word.chars().take(128).collect();
+        let word = shown(word);
         CommandError::err(format!("Unknown client type '{word}'"))
     })
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use engine::keyspace::Shared as Keys;
 
+use super::shown_part;
 use crate::connection::Connection;
 use crate::shared::{Client, flag};
 
@@ -59,7 +60,7 @@ pub(super) fn of(client: &Client, now_ms: u64, keys: &Keys) -> Vec<u8> {
         "id={} addr={} laddr={} fd={} name=",
         client.id.number, client.peer.address, client.peer.local_address, client.fd
     );
-    line.extend_from_slice(&names.name);
+    line.extend_from_slice(shown_part(&names.name));
     let _ = write!(
         line,
         " age={} idle={} flags={letters} db={} sub={channels} psub={patterns} \
@@ -82,9 +83,9 @@ pub(super) fn of(client: &Client, now_ms: u64, keys: &Keys) -> Vec<u8> {
         " redir=-1 resp={} lib-name=",
         client.protocol.load(relaxed)
     );
-    line.extend_from_slice(&names.library);
+    line.extend_from_slice(shown_part(&names.library));
     line.extend_from_slice(b" lib-ver=");
-    line.extend_from_slice(&names.library_version);
+    line.extend_from_slice(shown_part(&names.library_version));
     let _ = writeln!(
         line,
         " io-thread={} tot-net-in={} tot-net-out={} tot-cmds={} read-events={} \
