@@ -12,6 +12,9 @@ const WINDOW: usize = 32;
 /// Bytes that one read may take of a long request.
 const READ_LONG_BYTES: usize = 1024 * 1024;
 
+/// What CLIENT PAUSE has, and EXEC alone beside it: after these a pause may hold what follows.
+const MAY_PAUSE: Flags = Flags::ADMIN.with(Flags::SKIP_SLOWLOG);
+
 /// What came of a connection's turn.
 enum Turn {
     /// All whole requests were run.
@@ -219,7 +222,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         batch: &Batch,
         out: &mut Output,
     ) -> (usize, Turn) {
-        let pause = self.shared.pause.at(self.now_ms);
+        let mut pause = self.shared.pause.at(self.now_ms);
         let mut prepared: [(Option<&Entry>, Option<u64>); MANY] = [(None, None); MANY];
         let mut first = 0;
         while first < batch.len() {
@@ -260,6 +263,9 @@ impl<L: RawLock> EventLoop<'_, L> {
                     out,
                 );
                 self.after(connection, entry, args, outcome.ticks, out);
+                if entry.is_some_and(|entry| entry.flags.any(MAY_PAUSE)) {
+                    pause = self.shared.pause.at(self.now_ms);
+                }
                 if outcome.blocked {
                     self.note_deadline(connection);
                     return (first + index + 1, Turn::Held);
@@ -323,6 +329,7 @@ impl<L: RawLock> EventLoop<'_, L> {
                 let mut queued = multi.queued.iter();
                 queued.any(|(id, _)| entries.get(usize::from(*id)).is_some_and(writes))
             });
-        pause.0 || pause.1 && (writes(entry) || queued_write)
+        // A subscriber's writes are refused, which needs no waiting.
+        pause.0 || pause.1 && (writes(entry) || queued_write) && !session.is_subscriber()
     }
 }

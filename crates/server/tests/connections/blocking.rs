@@ -132,3 +132,27 @@ fn a_pause_holds_all_threads_and_ends_for_all() {
         assert_eq!(call(&mut other, "GET n"), bulk("16"));
     }
 }
+
+#[test]
+fn a_pause_holds_what_was_sent_together_with_it() {
+    for threads in THREADS {
+        let server = server(&["--threads", threads]);
+        let (mut client, mut other) = (connect(&server), connect(&server));
+        for pause in [
+            "CLIENT PAUSE 1000000 WRITE\r\n",
+            "MULTI\r\nCLIENT PAUSE 1000000 WRITE\r\nEXEC\r\n",
+        ] {
+            call(&mut other, "DEL k");
+            let pipeline = format!("{pause}GET k\r\nSET k v\r\nGET k\r\n");
+            client.send_bytes(pipeline.as_bytes()).expect("it is sent");
+            for _ in 0..pause.lines().count() {
+                client.receive().expect("the pause begins");
+            }
+            assert!(client.receive().expect("reads go on").is_null());
+            assert!(call(&mut other, "GET k").is_null());
+            call(&mut other, "CLIENT UNPAUSE");
+            assert_eq!(client.receive().expect("a reply"), status("OK"));
+            assert_eq!(client.receive().expect("a reply"), bulk("v"));
+        }
+    }
+}

@@ -9,8 +9,9 @@ use crate::context::aged;
 use crate::handler::runs;
 use crate::{Command, CommandError, Context, Object};
 
-/// Strings up to this long are `embstr` unless something grew them in place.
-const EMBEDDED_BYTES_MAX: usize = 44;
+/// Strings are `embstr` where they and their key are no longer than this, unless something changed
+/// them in place. Redis 8.10 keeps the key in the same 64 bytes.
+const EMBEDDED_BYTES_MAX: usize = 41;
 
 const NO_FREQUENCY: CommandError = CommandError::text(
     "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that \
@@ -70,7 +71,11 @@ fn object_encoding(
 pub fn encoding(record: RecordRef<'_, Object>) -> &'static str {
     match record.value() {
         ValueRef::Int(_) => "int",
-        ValueRef::Bytes(bytes) if bytes.len() <= EMBEDDED_BYTES_MAX && !record.is_raw() => "embstr",
+        ValueRef::Bytes(bytes)
+            if bytes.len() + record.key().len() <= EMBEDDED_BYTES_MAX && !record.is_raw() =>
+        {
+            "embstr"
+        }
         ValueRef::Bytes(_) => "raw",
         ValueRef::Object(object) => object.encoding(),
     }
