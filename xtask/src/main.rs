@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod arm;
+mod compat;
 mod deny;
 mod fuzz;
 mod machine;
@@ -56,6 +57,8 @@ enum Task {
     },
     /// Check the house rules: crate edges, headers, line lengths, leftovers.
     Tidy,
+    /// Print what the real servers have and ours lacks or does differently.
+    Compat,
     /// Check licences, bans and sources of the dependencies.
     Deny,
     /// Write the generated files anew.
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
             report.step("formatting", test::formatting);
             report.step("clippy", test::clippy);
             report.step("dependencies", deny::check);
+            report.step("compat", compat::check);
             arm::all(&mut report);
         }
         Task::Arm { steps } => {
@@ -96,6 +100,7 @@ fn main() -> ExitCode {
             arm::all(&mut report);
         }
         Task::Tidy => return one(tidy::check()),
+        Task::Compat => return one(compat::print()),
         Task::Deny => return one(deny::check().map(drop)),
         Task::Gen => return one(pages::write()),
         Task::Fuzz { target: None, .. } => return one(fuzz::list()),

@@ -1,22 +1,25 @@
 //! `cargo xtask gen`: the files that are rendered from the source.
 //!
-//! Generated files are committed. [`files`] lists them: the page of each group of commands, and the
-//! documented configuration file. The tidy test renders them again and fails where the committed
+//! Generated files are committed. [`files`] lists them: the page of each group of commands, the
+//! documented configuration file, and the record of the commands that are there. The tidy test renders them again and fails where the committed
 //! file differs.
 
 mod commands;
 
+use crate::compat;
 use crate::tool::root;
 
 /// Every generated file: its path and its contents.
 pub fn files() -> Vec<(String, String)> {
     let mut files = commands::pages();
     files.push(("tidemill.conf".to_owned(), server::config::document()));
+    files.push((compat::RECORD.to_owned(), compat::record_text()));
     files
 }
 
 /// Writes every generated file.
 pub fn write() -> Result<(), String> {
+    compat::none_is_gone()?;
     let files = files();
     for (path, text) in &files {
         let file = root().join(path);

@@ -17,6 +17,7 @@ mod slowlog;
 
 use engine::Command;
 
+pub use info::field_names as info_fields;
 pub use monitor::monitor_line;
 pub use slowlog::shown_words;
 

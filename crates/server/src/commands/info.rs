@@ -39,6 +39,12 @@ const INFO: Command = Command {
     ..runs_on_all(info)
 };
 
+/// The names of the fields that are there whatever the server does.
+pub fn field_names() -> impl Iterator<Item = &'static str> {
+    let fields = SECTIONS.iter().flat_map(|section| section.fields);
+    fields.map(|(name, _)| *name)
+}
+
 fn info(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let asked = args.from(1);
     let names = |section: &fields::Section| {
