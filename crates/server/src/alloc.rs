@@ -69,6 +69,65 @@ pub fn reset_peak() {
     PEAK.store(0, Ordering::Relaxed);
 }
 
+/// How often MEMORY PURGE was asked for.
+static PURGES: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes that must have become free before they are given back unasked.
+const SPARE_BYTES_MIN: usize = 16 * 1024 * 1024;
+
+/// Ticks after which memory is given back once more: what was deleted is freed in slices, and most
+/// of it may have been on its way the first time.
+const AGAIN_TICKS: u8 = 6;
+
+unsafe extern "C" {
+    /// mimalloc: takes back what other threads freed of the calling thread's memory, and gives the
+    /// operating system what is not used.
+    fn mi_collect(force: bool);
+}
+
+/// MEMORY PURGE: every thread gives back what it can, the others within a tick.
+pub fn purge() {
+    PURGES.fetch_add(1, Ordering::Relaxed);
+}
+
+/// What one thread does about memory that became free.
+///
+/// mimalloc gives pages back as it allocates and frees, so a server that is idle after a FLUSHALL
+/// would keep all of it; and a thread's pages are its own, so that each has to look.
+#[derive(Debug, Default)]
+pub struct Spare {
+    /// The most that was in use since this thread last gave back.
+    used_max: usize,
+    purges: usize,
+    /// Ticks until it gives back once more; 0 for never.
+    again: u8,
+}
+
+impl Spare {
+    /// Gives memory back, if a quarter of it became free since the last time, or if it was asked
+    /// for. That takes time by the thread's pages, so a little is not worth it.
+    pub fn look(&mut self) {
+        let (used, purges) = (used_bytes(), PURGES.load(Ordering::Relaxed));
+        self.used_max = self.used_max.max(used);
+        let spare = self.used_max - used;
+        let is_asked = self.purges != purges || spare >= SPARE_BYTES_MIN.max(self.used_max / 4);
+        if is_asked {
+            *self = Self {
+                used_max: used,
+                purges,
+                again: AGAIN_TICKS,
+            };
+        } else {
+            self.again = self.again.saturating_sub(1);
+            if self.again != 1 {
+                return;
+            }
+        }
+        // SAFETY: it takes no pointer, and may be called by any thread at any time.
+        unsafe { mi_collect(true) };
+    }
+}
+
 #[allow(clippy::cast_possible_wrap)] // A layout's size is at most isize::MAX.
 const fn size(layout: Layout) -> isize {
     layout.size() as isize

@@ -21,6 +21,7 @@ use engine::settings::{Eviction, Order, Settings};
 use resp::{Args, Batch, Limits, Output};
 use structure::stripes::RawLock;
 
+use crate::alloc::Spare;
 use crate::config::{Config, MaxmemoryPolicy};
 use crate::connection::Connection;
 use crate::host::ThreadHost;
@@ -65,6 +66,8 @@ pub struct EventLoop<'k, L: RawLock> {
     resumable: Vec<u64>,
     /// Connections that got something to send from elsewhere.
     dirty: Vec<u64>,
+    /// What is done about memory that became free.
+    spare: Spare,
     /// Connections that a pause holds.
     paused: Vec<u64>,
     /// Whether a pause held all commands, and writes, when the first of `paused` came or they were
@@ -133,6 +136,7 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             resumable: Vec::new(),
             dirty: Vec::new(),
             paused: Vec::new(),
+            spare: Spare::default(),
             pause_seen: (false, false),
             buf: Vec::with_capacity(READ_BYTES),
             batch: Batch::default(),

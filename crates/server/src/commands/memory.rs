@@ -182,7 +182,7 @@ fn memory_purge(
     _: Args<'_>,
     out: &mut Writer<'_>,
 ) -> Result<(), CommandError> {
-    // The allocator gives free pages back by itself, a moment after they became free.
+    crate::alloc::purge();
     out.ok();
     Ok(())
 }

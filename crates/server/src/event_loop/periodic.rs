@@ -24,6 +24,7 @@ impl<L: RawLock> EventLoop<'_, L> {
                 .lock()
                 .note(&self.shared, self.host.now_us);
         }
+        self.spare.look();
         if self.shared.cron_paused.load(Ordering::Relaxed) {
             self.next_tick_ms = self.now_ms + IDLE_TICK_MS;
             return;

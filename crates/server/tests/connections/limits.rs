@@ -153,3 +153,28 @@ fn little_is_taken_before_the_password() {
     assert_eq!(hello.field("proto"), Some(&Reply::Integer(3)));
     assert_eq!(call(&mut client, "CLIENT GETNAME"), bulk("me"));
 }
+
+#[test]
+fn memory_goes_back_to_the_system_after_a_flush() {
+    for threads in ["1", "2"] {
+        let server = server(&["--threads", threads, "--enable-debug-command", "yes"]);
+        let mut client = connect(&server);
+        let mut resident = || {
+            let info = call(&mut client, "INFO memory").text().expect("text");
+            let line = info
+                .lines()
+                .find_map(|l| l.strip_prefix("used_memory_rss:"));
+            line.and_then(|bytes| bytes.parse::<u64>().ok())
+                .expect("a number")
+        };
+        let before = resident();
+        let mut filler = connect(&server);
+        call(&mut filler, "DEBUG POPULATE 400000 key 100");
+        let full = resident();
+        assert!(full > before + 40_000_000, "{before} to {full}");
+        call(&mut filler, "FLUSHALL");
+        until("most of it is given back", || {
+            resident() < before + (full - before) / 2
+        });
+    }
+}
