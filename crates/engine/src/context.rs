@@ -446,24 +446,31 @@ impl<'a> Context<'a> {
         {
             return false;
         }
-        self.expire(hash, key, false);
+        self.expire(hash, key);
         true
     }
 
-    /// Removes a dead key of the session's database. `active` where the wheel found it.
+    /// Removes a dead key of the session's database.
     #[cold]
-    pub fn expire(&mut self, hash: u64, key: &[u8], active: bool) {
+    pub fn expire(&mut self, hash: u64, key: &[u8]) {
         let db = self.session.db;
         let stripe = self.stripe(hash);
-        let Some(record) = stripe.db_mut(db).and_then(|db| db.remove(hash, key)) else {
-            return;
-        };
-        stripe.stats.expired += 1;
-        stripe.stats.expired_active += u64::from(active);
-        self.effects.graveyard.bury(record.into_displaced());
+        if let Some(record) = stripe.db_mut(db).and_then(|db| db.remove(hash, key)) {
+            self.expired(hash, record, false);
+        }
+    }
+
+    /// All that follows when a dead key of the session's database was taken out. `active` where the
+    /// wheel found it.
+    pub fn expired(&mut self, hash: u64, record: Record<Object>, active: bool) {
+        let stats = &mut self.stripe(hash).stats;
+        stats.expired += 1;
+        stats.expired_active += u64::from(active);
+        let key = record.key();
         self.gone(key);
         self.touch(key);
         self.notify(Class::EXPIRED, "expired", key);
+        self.effects.graveyard.bury(record.into_displaced());
     }
 
     /// Removes a key of the session's database to make room. False where it is not there.

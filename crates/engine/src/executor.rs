@@ -17,8 +17,9 @@ use crate::CommandError;
 use crate::blocking::{State, Waiter};
 use crate::context::{Context, Effects};
 use crate::handler::{Entry, Locks};
-use crate::host::Host;
+use crate::host::{ClientId, Host};
 use crate::keyspace::{Graveyard, Keyspace, Stripe};
+use crate::notify::Class;
 use crate::session::{ReplyMode, Session};
 use crate::settings::Settings;
 use crate::stats::ThreadStats;
@@ -33,6 +34,11 @@ const SHOWN_BYTES_MAX: usize = 128;
 const QUICK_WORDS_MAX: usize = 8;
 /// Quick commands that are timed together at most.
 const TOGETHER_MAX: u32 = 32;
+/// In whose name things happen by the clock.
+const NOBODY: ClientId = ClientId {
+    thread: 0,
+    number: 0,
+};
 /// A key that became ready: its database, its hash and itself.
 type ReadyKey = (u32, u64, Box<[u8]>);
 
@@ -694,45 +700,64 @@ impl<'k, L: RawLock> Executor<'k, L> {
         host: &mut dyn Host,
         now_ms: u64,
     ) -> bool {
-        let mut guard = self.keyspace.stripes.acquire(StripeSet::one(index));
-        let mut dead = Vec::new();
-        let looked = guard
-            .held()
-            .get_mut(index)
-            .due_keys(now_ms, budget, &mut dead);
-        if dead.is_empty() {
+        let keyspace = self.keyspace;
+        let mut guard = keyspace.stripes.acquire(StripeSet::one(index));
+        let mut held = guard.held();
+        let stripe = held.get_mut(index);
+        let is_heard = !stripe.waiters.is_empty()
+            || !stripe.watchers.is_empty()
+            || settings.notify & Class::EXPIRED.0 != 0
+            || keyspace.shared.log_is_read.load(Ordering::Relaxed);
+        if !is_heard {
+            let (graveyard, mut count) = (&mut self.effects.graveyard, 0);
+            let looked = stripe.take_dead(now_ms, budget, |_, _, record| {
+                graveyard.bury(record.into_displaced());
+                count += 1;
+            });
+            stripe.stats.expired += count;
+            stripe.stats.expired_active += count;
+            stripe.stats.changes += count;
             return looked >= budget;
         }
-        let id = crate::host::ClientId {
-            thread: 0,
-            number: 0,
-        };
-        let mut session = Session::new(id, true);
-        let keyspace = self.keyspace;
-        let Some(entry) = keyspace.shared.table.find(b"del") else {
-            return false;
-        };
-        for (db, hash, key) in dead {
+        let mut dead = Vec::new();
+        let looked = stripe.take_dead(now_ms, budget, |db, hash, record| {
+            dead.push((db, hash, record));
+        });
+        let mut session = Session::new(NOBODY, true);
+        for (db, hash, record) in dead {
             session.db = db;
-            let mut cx = Context {
-                session: &mut session,
-                keyspace: guard.held(),
-                shared: &keyspace.shared,
-                settings,
-                host,
-                entry,
-                now_ms,
-                may_block: false,
-                effects: &mut self.effects,
-                known_hash: None,
-            };
-            cx.expire(hash, &key, true);
+            let mut cx = self.clockwork(&mut session, &mut guard, settings, host, now_ms);
+            cx.expired(hash, record, true);
         }
         self.effects.changes = 0;
         self.serve_ready(&mut guard, settings, host, now_ms);
         drop(guard);
         self.end(settings, host, now_ms);
         looked >= budget
+    }
+
+    /// The surroundings of what happens by the clock, in nobody's name.
+    fn clockwork<'a>(
+        &'a mut self,
+        session: &'a mut Session,
+        guard: &'a mut Guard<'k, Stripe, L>,
+        settings: &'a Settings,
+        host: &'a mut dyn Host,
+        now_ms: u64,
+    ) -> Context<'a> {
+        let shared = &*self.keyspace.shared;
+        Context {
+            session,
+            keyspace: guard.held(),
+            shared,
+            settings,
+            host,
+            entry: shared.table.find(b"del").expect("DEL is in the table"),
+            now_ms,
+            may_block: false,
+            effects: &mut self.effects,
+            known_hash: None,
+        }
     }
 
     fn unknown(

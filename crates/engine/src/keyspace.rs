@@ -30,6 +30,9 @@ pub const FREE_AT_ONCE_MAX: usize = 64;
 /// The wheel is rebuilt when it holds this many times as many hints as there are timed keys.
 const STALE_HINTS_FACTOR: usize = 4;
 
+/// Records of due keys that are asked for ahead of their use.
+const RECORDS_AHEAD: usize = 16;
+
 /// One database's share of a stripe.
 pub struct Db {
     /// The keys.
@@ -334,13 +337,14 @@ impl Stripe {
         u32::try_from(self.dbs.len()).unwrap_or(u32::MAX)
     }
 
-    /// Collects keys whose time is up: at most `budget` hints are looked at. Returns how many were;
-    /// fewer than `budget` means that nothing due is left.
-    pub fn due_keys(
+    /// Takes out keys whose time is up and gives each to `dead`, with its database and its hash: at
+    /// most `budget` hints are looked at. Returns how many were; fewer than `budget` means that
+    /// nothing due is left.
+    pub fn take_dead(
         &mut self,
         now_ms: u64,
         budget: usize,
-        dead: &mut Vec<(u32, u64, Box<[u8]>)>,
+        mut dead: impl FnMut(u32, u64, Record<Object>),
     ) -> usize {
         let mut looked = 0;
         let mut hints = Vec::new();
@@ -352,30 +356,47 @@ impl Stripe {
                 db.rebuild_wheel(now_ms);
             }
             looked += db.wheel.take_due(now_ms, budget - looked, &mut hints);
-            // All buckets first, then all records: their misses overlap.
+            // First the buckets, then the records, each well ahead of its use: the misses overlap.
             hints
                 .iter()
                 .for_each(|&hint| db.table.prefetch_hinted_bucket(hint));
             hints
                 .iter()
+                .take(RECORDS_AHEAD)
                 .for_each(|&hint| db.table.prefetch_hinted_record(hint));
-            for hint in hints.drain(..) {
-                let mut again: Option<u64> = None;
-                db.table
-                    .with_hint(hint, |hash, record| match record.deadline() {
-                        Some(at) if at <= now_ms => dead.push((number, hash, record.key().into())),
-                        Some(at) => again = Some(again.map_or(at, |other| other.min(at))),
-                        None => {}
-                    });
-                if let Some(at) = again {
-                    db.wheel.add(at, hint, now_ms);
+            for (index, &hint) in hints.iter().enumerate() {
+                if let Some(&hint) = hints.get(index + RECORDS_AHEAD) {
+                    db.table.prefetch_hinted_record(hint);
+                }
+                let mut again = u64::MAX;
+                let is_dead = |record: RecordRef<'_, Object>| {
+                    let at = record.deadline().unwrap_or(u64::MAX);
+                    if at > now_ms {
+                        again = again.min(at);
+                    }
+                    at <= now_ms
+                };
+                let timed = &mut db.timed;
+                db.table.take_hinted(hint, is_dead, |hash, record| {
+                    *timed -= 1;
+                    dead(number, hash, record);
+                });
+                if again < u64::MAX {
+                    db.wheel.add(again, hint, now_ms);
                 }
             }
+            hints.clear();
             if looked >= budget {
                 break;
             }
         }
         looked
+    }
+
+    /// When keys may have to be taken out next; `None` where none has a deadline.
+    pub fn next_due_ms(&self) -> Option<u64> {
+        let due = |db: &Db| db.wheel.next_due_ms().filter(|_| db.timed > 0);
+        self.dbs.iter().filter_map(due).min()
     }
 
     /// Whether some key of `db` in `table` order matches nothing: used by tests.
