@@ -473,6 +473,53 @@ impl<'a> Context<'a> {
         self.effects.graveyard.bury(record.into_displaced());
     }
 
+    /// Fields of the hash under a key may have got deadlines, or lost them.
+    pub fn fields_changed(&mut self, key: &[u8]) {
+        let (db, hash, now_ms) = (self.session.db, self.hash(key), self.now_ms);
+        if let Some(db) = self.stripe(hash).db_mut(db) {
+            db.fields_changed(hash, key, now_ms);
+        }
+    }
+
+    /// Fields of the hash under a key got deadlines.
+    pub fn fields_timed(&mut self, key: &[u8]) {
+        let known = &self.shared.field_deadlines;
+        known.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.fields_changed(key);
+    }
+
+    /// Removes about `limit` dead fields of the hash under a key, with all that follows; the key
+    /// itself where none is left. `active` where nobody asked. Returns how many.
+    #[cold]
+    pub fn expire_fields(&mut self, key: &[u8], limit: usize, active: bool) -> usize {
+        let (db, hash, now_ms) = (self.session.db, self.hash(key), self.now_ms);
+        let stripe = self.stripe(hash);
+        let table = stripe.db_mut(db).map(|db| &mut db.table);
+        let object = table.and_then(|table| table.find_mut(hash, key)?.into_object());
+        let Some(Object::Hash(fields)) = object else {
+            return 0;
+        };
+        let removed = fields.expire_due(now_ms, limit, |_| {});
+        let is_empty = fields.is_empty();
+        let stats = &mut stripe.stats;
+        stats.expired_fields += removed as u64;
+        stats.expired_fields_active += if active { removed as u64 } else { 0 };
+        if let Some(db) = stripe.db_mut(db) {
+            if active {
+                db.hash_visited(hash, key, now_ms);
+            } else {
+                db.fields_changed(hash, key, now_ms);
+            }
+        }
+        if removed > 0 {
+            self.changed(key, Class::HASH, "hexpired");
+        }
+        if is_empty {
+            self.remove_empty(key);
+        }
+        removed
+    }
+
     /// Removes a key of the session's database to make room. False where it is not there.
     #[cold]
     pub fn evict(&mut self, hash: u64, key: &[u8]) -> bool {

@@ -17,14 +17,14 @@ use crate::CommandError;
 use crate::blocking::{State, Waiter};
 use crate::context::{Context, Effects};
 use crate::handler::{Entry, Locks};
-use crate::host::{ClientId, Host};
+use crate::host::Host;
 use crate::keyspace::{Graveyard, Keyspace, Stripe};
-use crate::notify::Class;
 use crate::session::{ReplyMode, Session};
 use crate::settings::Settings;
 use crate::stats::ThreadStats;
 
 mod eviction;
+mod expiry;
 mod waking;
 
 /// Bytes of a name or an argument that an error repeats.
@@ -34,11 +34,6 @@ const SHOWN_BYTES_MAX: usize = 128;
 const QUICK_WORDS_MAX: usize = 8;
 /// Quick commands that are timed together at most.
 const TOGETHER_MAX: u32 = 32;
-/// In whose name things happen by the clock.
-const NOBODY: ClientId = ClientId {
-    thread: 0,
-    number: 0,
-};
 /// A key that became ready: its database, its hash and itself.
 type ReadyKey = (u32, u64, Box<[u8]>);
 
@@ -689,75 +684,6 @@ impl<'k, L: RawLock> Executor<'k, L> {
             true
         });
         host.serve(waiter.client, &reply);
-    }
-
-    /// Removes keys whose time is up in stripe `index`; returns whether more is due.
-    pub fn expire(
-        &mut self,
-        index: usize,
-        budget: usize,
-        settings: &Settings,
-        host: &mut dyn Host,
-        now_ms: u64,
-    ) -> bool {
-        let keyspace = self.keyspace;
-        let mut guard = keyspace.stripes.acquire(StripeSet::one(index));
-        let mut held = guard.held();
-        let stripe = held.get_mut(index);
-        let is_heard = !stripe.waiters.is_empty()
-            || !stripe.watchers.is_empty()
-            || settings.notify & Class::EXPIRED.0 != 0
-            || keyspace.shared.log_is_read.load(Ordering::Relaxed);
-        if !is_heard {
-            let (graveyard, mut count) = (&mut self.effects.graveyard, 0);
-            let looked = stripe.take_dead(now_ms, budget, |_, _, record| {
-                graveyard.bury(record.into_displaced());
-                count += 1;
-            });
-            stripe.stats.expired += count;
-            stripe.stats.expired_active += count;
-            stripe.stats.changes += count;
-            return looked >= budget;
-        }
-        let mut dead = Vec::new();
-        let looked = stripe.take_dead(now_ms, budget, |db, hash, record| {
-            dead.push((db, hash, record));
-        });
-        let mut session = Session::new(NOBODY, true);
-        for (db, hash, record) in dead {
-            session.db = db;
-            let mut cx = self.clockwork(&mut session, &mut guard, settings, host, now_ms);
-            cx.expired(hash, record, true);
-        }
-        self.effects.changes = 0;
-        self.serve_ready(&mut guard, settings, host, now_ms);
-        drop(guard);
-        self.end(settings, host, now_ms);
-        looked >= budget
-    }
-
-    /// The surroundings of what happens by the clock, in nobody's name.
-    fn clockwork<'a>(
-        &'a mut self,
-        session: &'a mut Session,
-        guard: &'a mut Guard<'k, Stripe, L>,
-        settings: &'a Settings,
-        host: &'a mut dyn Host,
-        now_ms: u64,
-    ) -> Context<'a> {
-        let shared = &*self.keyspace.shared;
-        Context {
-            session,
-            keyspace: guard.held(),
-            shared,
-            settings,
-            host,
-            entry: shared.table.find(b"del").expect("DEL is in the table"),
-            now_ms,
-            may_block: false,
-            effects: &mut self.effects,
-            known_hash: None,
-        }
     }
 
     fn unknown(

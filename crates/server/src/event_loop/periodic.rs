@@ -71,13 +71,15 @@ impl<L: RawLock> EventLoop<'_, L> {
         usize::from(self.host.thread) + own * self.shared.inboxes.len()
     }
 
-    /// Removes dead keys; true where time ran out before all were gone.
+    /// Removes dead keys and dead fields; true where time ran out before all were gone.
     fn expire_keys(&mut self) -> bool {
         // During a pause of writes the data stands still.
         let is_paused = self.shared.pause.at(self.now_ms).1;
         if is_paused || !self.shared.active_expire.load(Ordering::Relaxed) {
             return false;
         }
+        let shared = &self.executor.keyspace().shared;
+        let has_timed_fields = shared.field_deadlines.load(Ordering::Relaxed);
         let end = sys::unix_us() + EXPIRE_US_MAX;
         let count = self.own_stripes();
         for _ in 0..count {
@@ -91,6 +93,15 @@ impl<L: RawLock> EventLoop<'_, L> {
                 &mut self.host,
                 self.now_ms,
             ) {
+                if sys::unix_us() >= end {
+                    return true;
+                }
+            }
+            while has_timed_fields
+                && self
+                    .executor
+                    .expire_fields(index, &self.settings, &mut self.host, self.now_ms)
+            {
                 if sys::unix_us() >= end {
                     return true;
                 }
