@@ -684,6 +684,8 @@ pub struct Shared {
     pub log_is_read: AtomicBool,
     /// Clients that wait for a key.
     pub blocked_clients: AtomicU64,
+    /// How many waits have begun so far.
+    pub waits: AtomicU64,
     /// Whether any field of a hash ever had a deadline: until then nobody looks for dead fields.
     pub field_deadlines: AtomicBool,
 }
@@ -741,6 +743,7 @@ impl<L: RawLock> Keyspace<L> {
             lsn: AtomicU64::new(0),
             log_is_read: AtomicBool::new(false),
             blocked_clients: AtomicU64::new(0),
+            waits: AtomicU64::new(0),
             field_deadlines: AtomicBool::new(false),
         });
         let stripes = Stripes::new(stripes, |index| Stripe::new(seed, bits, index, stripes));

@@ -8,7 +8,7 @@
 //!
 //! # Invariants
 //! - A command's key that it makes ready goes to those who wait for it before any other client sees
-//!   it, for the first `WOKEN_MAX` in its line, and so on along what these fill in turn.
+//!   it, for the first `WOKEN_MAX` of each kind of use, and so on along what these fill in turn.
 //! - It costs nothing while nobody waits, and little where nobody waits in the command's stripes.
 //!
 //! # What is left
