@@ -15,8 +15,8 @@
 //!   one whose key lives longer moves to the slot of the new deadline.
 //! - A deadline that moves back adds no hint, so refreshing a key's time costs no memory.
 //! - One call of [`Wheel::take_due`] gives out at most as many hints as it is asked for.
-//! - Hints come out in runs of up to [`RUN_MAX`] in ascending order, which is the table's: keys that
-//!   die together leave bucket after bucket, and a segment that became empty merges for nothing.
+//! - Hints come out in runs of up to [`RUN_MAX`] in ascending order, which is the table's: keys
+//!   that die together leave bucket after bucket, and an emptied segment merges for nothing.
 //!
 //! # Why not sampling?
 //! Dead keys then linger where few keys have a deadline, and users who wait for the expired event
@@ -279,7 +279,8 @@ mod tests {
             let keys: BTreeMap<_, _> = (0u32..).zip(deadlines).collect();
             for (key, at) in play(&keys, tick, budget) {
                 prop_assert!(at >= keys[&key]);
-                prop_assert!(at - keys[&key] <= (1 << GRAIN_MS_LOG2) + tick, "{} late", at - keys[&key]);
+                let late = at - keys[&key];
+                prop_assert!(late <= (1 << GRAIN_MS_LOG2) + tick, "{late} late");
             }
         }
     }
