@@ -52,6 +52,8 @@ pub struct Waiter {
     pub ticket: u64,
     /// The consumer group that it reads for: where one of its consumers finds nothing, none does.
     pub group: Option<Box<[u8]>>,
+    /// Keys that it may fill with what it gets.
+    pub fills: Vec<Box<[u8]>>,
     /// When to run it again should nothing wake it; [`u64::MAX`] where only others can.
     retry_ms: AtomicU64,
     state: AtomicU8,
@@ -97,6 +99,7 @@ impl Waiter {
         stripes: StripeSet,
         keys: Vec<(u64, Box<[u8]>)>,
         ticket: u64,
+        fills: Vec<Box<[u8]>>,
     ) -> Self {
         let group = group_of(&args);
         Self {
@@ -113,6 +116,7 @@ impl Waiter {
             keys,
             ticket,
             group,
+            fills,
             retry_ms: AtomicU64::new(u64::MAX),
             state: AtomicU8::new(State::Waiting as u8),
         }
@@ -206,10 +210,49 @@ impl Line {
     }
 }
 
+/// All who wait for one key.
+#[derive(Default)]
+struct Waiting {
+    lines: Vec<Line>,
+    /// The stripes that they need, and how many of them need each.
+    stripes: BTreeMap<usize, usize>,
+    /// The keys that they may fill, and how many of them may fill each.
+    fills: BTreeMap<Box<[u8]>, usize>,
+}
+
+impl Waiting {
+    fn count(&mut self, waiter: &Waiter) {
+        for stripe in waiter.stripes.iter() {
+            *self.stripes.entry(stripe).or_default() += 1;
+        }
+        for key in &waiter.fills {
+            *self.fills.entry(key.clone()).or_default() += 1;
+        }
+    }
+
+    fn discount(&mut self, waiter: &Waiter) {
+        for stripe in waiter.stripes.iter() {
+            take_one(&mut self.stripes, &stripe);
+        }
+        for key in &waiter.fills {
+            take_one(&mut self.fills, key);
+        }
+    }
+}
+
+fn take_one<K: Ord>(counts: &mut BTreeMap<K, usize>, of: &K) {
+    if let Some(count) = counts.get_mut(of) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(of);
+        }
+    }
+}
+
 /// The waiters of one stripe, by database and key.
 #[derive(Default)]
 pub struct WaitTable {
-    keys: HashMap<DbKey, Vec<Line>>,
+    keys: HashMap<DbKey, Waiting>,
 }
 
 impl WaitTable {
@@ -228,13 +271,14 @@ impl WaitTable {
     pub fn len_on_missing(&self) -> usize {
         self.keys
             .values()
-            .filter(|lines| lines.iter().any(|line| line.on_missing))
+            .filter(|waiting| waiting.lines.iter().any(|line| line.on_missing))
             .count()
     }
 
     /// Adds a waiter to those of a key.
     pub fn add(&mut self, key: &[u8], waiter: Arc<Waiter>) {
-        let lines = self.keys.entry((waiter.db, key.into())).or_default();
+        let waiting = self.keys.entry((waiter.db, key.into())).or_default();
+        let lines = &mut waiting.lines;
         let at = lines.iter().position(|line| line.is_of(&waiter));
         let at = at.unwrap_or_else(|| {
             lines.push(Line {
@@ -245,22 +289,30 @@ impl WaitTable {
             });
             lines.len() - 1
         });
-        lines[at].waiters.insert(waiter.ticket, waiter);
+        // A command may name a key twice.
+        let is_new = lines[at].waiters.insert(waiter.ticket, waiter.clone());
+        if is_new.is_none() {
+            waiting.count(&waiter);
+        }
     }
 
     /// Removes a waiter from those of a key.
     pub fn remove(&mut self, key: &[u8], waiter: &Waiter) {
         let slot = (waiter.db, key.into());
-        let Some(lines) = self.keys.get_mut(&slot) else {
+        let Some(waiting) = self.keys.get_mut(&slot) else {
             return;
         };
+        let lines = &mut waiting.lines;
         if let Some(at) = lines.iter().position(|line| line.is_of(waiter)) {
-            lines[at].waiters.remove(&waiter.ticket);
+            let was_there = lines[at].waiters.remove(&waiter.ticket).is_some();
             if lines[at].waiters.is_empty() {
                 lines.swap_remove(at);
             }
+            if was_there {
+                waiting.discount(waiter);
+            }
         }
-        if lines.is_empty() {
+        if waiting.lines.is_empty() {
             self.keys.remove(&slot);
         }
     }
@@ -274,7 +326,7 @@ impl WaitTable {
         idle: &[Box<[u8]>],
         ticket: u64,
     ) -> Option<&Arc<Waiter>> {
-        let lines = self.keys.get(key)?.iter().filter(|line| {
+        let lines = self.keys.get(key)?.lines.iter().filter(|line| {
             (line.on_missing || Some(line.kind) == kind)
                 && line
                     .group
@@ -291,10 +343,16 @@ impl WaitTable {
         line.waiters.get(&first)
     }
 
-    /// The first of those who wait for a key for each kind of use, `max` of each at most.
-    pub fn first(&self, key: &DbKey, max: usize) -> impl Iterator<Item = &Arc<Waiter>> {
-        let lines = self.keys.get(key).into_iter().flatten();
-        lines.flat_map(move |line| line.waiters.values().take(max))
+    /// The stripes that those need who wait for a key.
+    pub fn stripes_of(&self, key: &DbKey) -> impl Iterator<Item = usize> {
+        let waiting = self.keys.get(key).into_iter();
+        waiting.flat_map(|waiting| waiting.stripes.keys().copied())
+    }
+
+    /// The keys that those may fill who wait for a key.
+    pub fn filled_by(&self, key: &DbKey) -> impl Iterator<Item = &[u8]> {
+        let waiting = self.keys.get(key).into_iter();
+        waiting.flat_map(|waiting| waiting.fills.keys().map(|key| &**key))
     }
 
     /// All keys of a database that are waited for.
@@ -311,6 +369,7 @@ impl WaitTable {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     const KINDS: [Kind; 3] = [Kind::List, Kind::SortedSet, Kind::Stream];
 
@@ -339,9 +398,10 @@ mod tests {
             OwnedArgs::from_words(words.split(' ').map(str::as_bytes)),
             (0, Protocol::Resp2),
             &block,
-            StripeSet::EMPTY,
+            StripeSet::one((ticket % 5) as usize),
             vec![(0, Box::from(*b"key"))],
             ticket,
+            vec![format!("to{}", ticket % 3).into_bytes().into()],
         );
         let group = is_group.then(|| name.into_bytes().into_boxed_slice());
         assert_eq!(waiter.group, group);
@@ -367,6 +427,10 @@ mod tests {
                     table.add(b"key", new);
                 }
                 prop_assert_eq!(table.is_empty(), plain.is_empty());
+                let stripes: BTreeSet<_> = plain.iter().flat_map(|w| w.stripes.iter()).collect();
+                prop_assert!(table.stripes_of(&key).eq(stripes));
+                let filled: BTreeSet<_> = plain.iter().map(|w| &*w.fills[0]).collect();
+                prop_assert!(table.filled_by(&key).eq(filled));
                 for found in [None, Some(Kind::Hash), Some(KINDS[kind])] {
                     let fits = |w: &&Arc<Waiter>| {
                         (w.on_missing || Some(w.kind) == found)

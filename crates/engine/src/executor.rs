@@ -494,6 +494,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             stripes.unwrap_or_else(|_| guard.set().clone()),
             keys,
             1 + shared.waits.fetch_add(1, Ordering::Relaxed),
+            waking::filled_keys(entry, args),
         ));
         waiter.set_retry(self.effects.retry_ms.take());
         let mut held = guard.held();
