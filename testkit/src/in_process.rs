@@ -231,6 +231,7 @@ impl InProcess {
         executor.begin(host);
         for stripe in 0..STRIPES {
             while executor.expire(stripe, EXPIRE_BUDGET, settings, host, now_ms) {}
+            while executor.expire_fields(stripe, settings, host, now_ms) {}
         }
         let retried = |open: &&mut Connection| {
             let waiter = open.session.waiting.as_ref();

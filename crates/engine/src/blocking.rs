@@ -9,8 +9,10 @@
 //!   answers the client. Nothing is popped for a client that was cancelled.
 //! - A waiter's command runs with all stripes of its keys locked, and is claimed only then.
 //! - Waiters of one key are served in the order in which they came.
+//! - What a ready key costs follows from who is served: those who wait for another type are not
+//!   looked at, and of a stream's group, only until one of its consumers finds nothing.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -44,6 +46,12 @@ pub struct Waiter {
     pub stripes: StripeSet,
     /// The keys that it waits for, with their hashes.
     pub keys: Vec<(u64, Box<[u8]>)>,
+    /// Its place among all: those who came later have a higher one.
+    pub ticket: u64,
+    /// The consumer group that it reads for: where one of its consumers finds nothing, none does.
+    pub group: Option<Box<[u8]>>,
+    /// Keys that it may fill with what it gets.
+    pub fills: Vec<Box<[u8]>>,
     /// When to run it again should nothing wake it; [`u64::MAX`] where only others can.
     retry_ms: AtomicU64,
     state: AtomicU8,
@@ -86,7 +94,10 @@ impl Waiter {
         block: &Block,
         stripes: StripeSet,
         keys: Vec<(u64, Box<[u8]>)>,
+        ticket: u64,
+        fills: Vec<Box<[u8]>>,
     ) -> Self {
+        let group = group_of(&args);
         Self {
             client,
             command,
@@ -98,6 +109,9 @@ impl Waiter {
             deadline_ms: block.deadline_ms,
             stripes,
             keys,
+            ticket,
+            group,
+            fills,
             retry_ms: AtomicU64::new(u64::MAX),
             state: AtomicU8::new(State::Waiting as u8),
         }
@@ -157,10 +171,82 @@ impl Waiter {
     }
 }
 
+/// The group of an XREADGROUP, whose options may come in any order.
+fn group_of(args: &OwnedArgs) -> Option<Box<[u8]>> {
+    let args = args.view();
+    if !args.is(0, "XREADGROUP") {
+        return None;
+    }
+    let (mut group, mut at) = (None, 1);
+    while at < args.len() && !args.is(at, "STREAMS") {
+        if args.is(at, "GROUP") {
+            group = args.get(at + 1).map(Box::from);
+            at += 3;
+        } else {
+            at += if args.is(at, "NOACK") { 1 } else { 2 };
+        }
+    }
+    group
+}
+
+/// Those who wait for the same of one key, by their tickets.
+struct Line {
+    kind: Kind,
+    on_missing: bool,
+    group: Option<Box<[u8]>>,
+    waiters: BTreeMap<u64, Arc<Waiter>>,
+}
+
+impl Line {
+    fn is_of(&self, waiter: &Waiter) -> bool {
+        (self.kind, self.on_missing) == (waiter.kind, waiter.on_missing)
+            && self.group == waiter.group
+    }
+}
+
+/// All who wait for one key.
+#[derive(Default)]
+struct Waiting {
+    lines: Vec<Line>,
+    /// The stripes that they need, and how many of them need each.
+    stripes: BTreeMap<usize, usize>,
+    /// The keys that they may fill, and how many of them may fill each.
+    fills: BTreeMap<Box<[u8]>, usize>,
+}
+
+impl Waiting {
+    fn count(&mut self, waiter: &Waiter) {
+        for stripe in waiter.stripes.iter() {
+            *self.stripes.entry(stripe).or_default() += 1;
+        }
+        for key in &waiter.fills {
+            *self.fills.entry(key.clone()).or_default() += 1;
+        }
+    }
+
+    fn discount(&mut self, waiter: &Waiter) {
+        for stripe in waiter.stripes.iter() {
+            take_one(&mut self.stripes, &stripe);
+        }
+        for key in &waiter.fills {
+            take_one(&mut self.fills, key);
+        }
+    }
+}
+
+fn take_one<K: Ord>(counts: &mut BTreeMap<K, usize>, of: &K) {
+    if let Some(count) = counts.get_mut(of) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(of);
+        }
+    }
+}
+
 /// The waiters of one stripe, by database and key.
 #[derive(Default)]
 pub struct WaitTable {
-    keys: HashMap<DbKey, VecDeque<Arc<Waiter>>>,
+    keys: HashMap<DbKey, Waiting>,
 }
 
 impl WaitTable {
@@ -179,47 +265,88 @@ impl WaitTable {
     pub fn len_on_missing(&self) -> usize {
         self.keys
             .values()
-            .filter(|waiters| waiters.iter().any(|w| w.on_missing))
+            .filter(|waiting| waiting.lines.iter().any(|line| line.on_missing))
             .count()
     }
 
-    /// Adds a waiter to the end of a key's line.
+    /// Adds a waiter to those of a key.
     pub fn add(&mut self, key: &[u8], waiter: Arc<Waiter>) {
-        self.keys
-            .entry((waiter.db, key.into()))
-            .or_default()
-            .push_back(waiter);
-    }
-
-    /// Removes a waiter from a key's line.
-    pub fn remove(&mut self, key: &[u8], waiter: &Arc<Waiter>) {
-        let slot = (waiter.db, key.into());
-        if let Some(line) = self.keys.get_mut(&slot) {
-            line.retain(|other| !Arc::ptr_eq(other, waiter));
-            if line.is_empty() {
-                self.keys.remove(&slot);
-            }
+        let waiting = self.keys.entry((waiter.db, key.into())).or_default();
+        let lines = &mut waiting.lines;
+        let at = lines.iter().position(|line| line.is_of(&waiter));
+        let at = at.unwrap_or_else(|| {
+            lines.push(Line {
+                kind: waiter.kind,
+                on_missing: waiter.on_missing,
+                group: waiter.group.clone(),
+                waiters: BTreeMap::new(),
+            });
+            lines.len() - 1
+        });
+        // A command may name a key twice.
+        let is_new = lines[at].waiters.insert(waiter.ticket, waiter.clone());
+        if is_new.is_none() {
+            waiting.count(&waiter);
         }
     }
 
-    /// Those who wait for a key, in order.
-    pub fn line(&self, db: u32, key: &[u8]) -> Vec<Arc<Waiter>> {
-        // A lookup by borrowed parts of a pair needs an owned key; lines are rare.
-        let slot = (db, Box::from(key));
-        self.keys
-            .get(&slot)
-            .map(|line| line.iter().cloned().collect())
-            .unwrap_or_default()
+    /// Removes a waiter from those of a key.
+    pub fn remove(&mut self, key: &[u8], waiter: &Waiter) {
+        let slot = (waiter.db, key.into());
+        let Some(waiting) = self.keys.get_mut(&slot) else {
+            return;
+        };
+        let lines = &mut waiting.lines;
+        if let Some(at) = lines.iter().position(|line| line.is_of(waiter)) {
+            let was_there = lines[at].waiters.remove(&waiter.ticket).is_some();
+            if lines[at].waiters.is_empty() {
+                lines.swap_remove(at);
+            }
+            if was_there {
+                waiting.discount(waiter);
+            }
+        }
+        if waiting.lines.is_empty() {
+            self.keys.remove(&slot);
+        }
     }
 
-    /// The first of those who wait for a key, `max` at most, in order.
-    pub fn first(&self, key: &DbKey, max: usize) -> impl Iterator<Item = &Arc<Waiter>> {
-        self.keys.get(key).into_iter().flatten().take(max)
+    /// The first of those who came after `ticket` and can do something with a key that holds a
+    /// value of type `kind`, or none. Groups in `idle` found nothing.
+    pub fn next(
+        &self,
+        key: &DbKey,
+        kind: Option<Kind>,
+        idle: &[Box<[u8]>],
+        ticket: u64,
+    ) -> Option<&Arc<Waiter>> {
+        let lines = self.keys.get(key)?.lines.iter().filter(|line| {
+            (line.on_missing || Some(line.kind) == kind)
+                && line
+                    .group
+                    .as_ref()
+                    .is_none_or(|group| !idle.contains(group))
+        });
+        let first = |line: &'_ Line| -> Option<u64> {
+            let (first, _) = line.waiters.range(ticket + 1..).next()?;
+            Some(*first)
+        };
+        let (first, line) = lines
+            .filter_map(|line| Some((first(line)?, line)))
+            .min_by_key(|(first, _)| *first)?;
+        line.waiters.get(&first)
     }
 
-    /// Whether anybody waits for a key.
-    pub fn has(&self, db: u32, key: &[u8]) -> bool {
-        !self.keys.is_empty() && self.keys.contains_key(&(db, Box::from(key)))
+    /// The stripes that those need who wait for a key.
+    pub fn stripes_of(&self, key: &DbKey) -> impl Iterator<Item = usize> {
+        let waiting = self.keys.get(key).into_iter();
+        waiting.flat_map(|waiting| waiting.stripes.keys().copied())
+    }
+
+    /// The keys that those may fill who wait for a key.
+    pub fn filled_by(&self, key: &DbKey) -> impl Iterator<Item = &[u8]> {
+        let waiting = self.keys.get(key).into_iter();
+        waiting.flat_map(|waiting| waiting.fills.keys().map(|key| &**key))
     }
 
     /// All keys of a database that are waited for.
@@ -229,5 +356,89 @@ impl WaitTable {
             .filter(|(other, _)| *other == db)
             .map(|(_, key)| key.clone())
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    const KINDS: [Kind; 3] = [Kind::List, Kind::SortedSet, Kind::Stream];
+
+    fn waiter(ticket: u64, kind: usize, group: u8) -> Arc<Waiter> {
+        let is_group = KINDS[kind] == Kind::Stream && group > 0;
+        let name = format!("g{group}");
+        let words = if is_group {
+            format!("XREADGROUP COUNT 1 NOACK GROUP {name} GROUP STREAMS key >")
+        } else {
+            "BLPOP key 0".to_owned()
+        };
+        let block = Block {
+            deadline_ms: None,
+            kind: KINDS[kind],
+            on_missing: is_group,
+            null_bulk: false,
+            keys: vec![1],
+            replace: Vec::new(),
+        };
+        let waiter = Waiter::new(
+            ClientId {
+                thread: 0,
+                number: ticket,
+            },
+            0,
+            OwnedArgs::from_words(words.split(' ').map(str::as_bytes)),
+            (0, Protocol::Resp2),
+            &block,
+            StripeSet::one((ticket % 5) as usize),
+            vec![(0, Box::from(*b"key"))],
+            ticket,
+            vec![format!("to{}", ticket % 3).into_bytes().into()],
+        );
+        let group = is_group.then(|| name.into_bytes().into_boxed_slice());
+        assert_eq!(waiter.group, group);
+        Arc::new(waiter)
+    }
+
+    proptest! {
+        #[test]
+        fn those_who_can_be_served_come_in_order(
+            steps in proptest::collection::vec((0usize..3, 0u8..3, any::<u8>()), 1..100),
+            idle in 0u8..3,
+        ) {
+            let (mut table, mut plain) = (WaitTable::default(), Vec::<Arc<Waiter>>::new());
+            let idle = [format!("g{idle}").into_bytes().into_boxed_slice()];
+            let key: DbKey = (0, Box::from(*b"key"));
+            for (ticket, (kind, group, draw)) in (1..).zip(steps) {
+                if draw % 3 == 0 && !plain.is_empty() {
+                    let gone = plain.remove(usize::from(draw) % plain.len());
+                    table.remove(b"key", &gone);
+                } else {
+                    let new = waiter(ticket, kind, group);
+                    plain.push(new.clone());
+                    table.add(b"key", new);
+                }
+                prop_assert_eq!(table.is_empty(), plain.is_empty());
+                let stripes: BTreeSet<_> = plain.iter().flat_map(|w| w.stripes.iter()).collect();
+                prop_assert!(table.stripes_of(&key).eq(stripes));
+                let filled: BTreeSet<_> = plain.iter().map(|w| &*w.fills[0]).collect();
+                prop_assert!(table.filled_by(&key).eq(filled));
+                for found in [None, Some(Kind::Hash), Some(KINDS[kind])] {
+                    let fits = |w: &&Arc<Waiter>| {
+                        (w.on_missing || Some(w.kind) == found)
+                            && w.group.as_ref().is_none_or(|group| *group != idle[0])
+                    };
+                    let expected: Vec<_> = plain.iter().filter(fits).map(|w| w.ticket).collect();
+                    let (mut seen, mut last) = (Vec::new(), 0);
+                    while let Some(next) = table.next(&key, found, &idle, last) {
+                        last = next.ticket;
+                        seen.push(last);
+                    }
+                    prop_assert_eq!(seen, expected);
+                }
+            }
+        }
     }
 }

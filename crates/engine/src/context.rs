@@ -447,24 +447,78 @@ impl<'a> Context<'a> {
         {
             return false;
         }
-        self.expire(hash, key, false);
+        self.expire(hash, key);
         true
     }
 
-    /// Removes a dead key of the session's database. `active` where the wheel found it.
+    /// Removes a dead key of the session's database.
     #[cold]
-    pub fn expire(&mut self, hash: u64, key: &[u8], active: bool) {
+    pub fn expire(&mut self, hash: u64, key: &[u8]) {
         let db = self.session.db;
         let stripe = self.stripe(hash);
-        let Some(record) = stripe.db_mut(db).and_then(|db| db.remove(hash, key)) else {
-            return;
-        };
-        stripe.stats.expired += 1;
-        stripe.stats.expired_active += u64::from(active);
-        self.effects.graveyard.bury(record.into_displaced());
+        if let Some(record) = stripe.db_mut(db).and_then(|db| db.remove(hash, key)) {
+            self.expired(hash, record, false);
+        }
+    }
+
+    /// All that follows when a dead key of the session's database was taken out. `active` where the
+    /// wheel found it.
+    pub fn expired(&mut self, hash: u64, record: Record<Object>, active: bool) {
+        let stats = &mut self.stripe(hash).stats;
+        stats.expired += 1;
+        stats.expired_active += u64::from(active);
+        let key = record.key();
         self.gone(key);
         self.touch(key);
         self.notify(Class::EXPIRED, "expired", key);
+        self.effects.graveyard.bury(record.into_displaced());
+    }
+
+    /// Fields of the hash under a key may have got deadlines, or lost them.
+    pub fn fields_changed(&mut self, key: &[u8]) {
+        let (db, hash, now_ms) = (self.session.db, self.hash(key), self.now_ms);
+        if let Some(db) = self.stripe(hash).db_mut(db) {
+            db.fields_changed(hash, key, now_ms);
+        }
+    }
+
+    /// Fields of the hash under a key got deadlines.
+    pub fn fields_timed(&mut self, key: &[u8]) {
+        let known = &self.shared.field_deadlines;
+        known.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.fields_changed(key);
+    }
+
+    /// Removes about `limit` dead fields of the hash under a key, with all that follows; the key
+    /// itself where none is left. `active` where nobody asked. Returns how many.
+    #[cold]
+    pub fn expire_fields(&mut self, key: &[u8], limit: usize, active: bool) -> usize {
+        let (db, hash, now_ms) = (self.session.db, self.hash(key), self.now_ms);
+        let stripe = self.stripe(hash);
+        let table = stripe.db_mut(db).map(|db| &mut db.table);
+        let object = table.and_then(|table| table.find_mut(hash, key)?.into_object());
+        let Some(Object::Hash(fields)) = object else {
+            return 0;
+        };
+        let removed = fields.expire_due(now_ms, limit, |_| {});
+        let is_empty = fields.is_empty();
+        let stats = &mut stripe.stats;
+        stats.expired_fields += removed as u64;
+        stats.expired_fields_active += if active { removed as u64 } else { 0 };
+        if let Some(db) = stripe.db_mut(db) {
+            if active {
+                db.hash_visited(hash, key, now_ms);
+            } else {
+                db.fields_changed(hash, key, now_ms);
+            }
+        }
+        if removed > 0 {
+            self.changed(key, Class::HASH, "hexpired");
+        }
+        if is_empty {
+            self.remove_empty(key);
+        }
+        removed
     }
 
     /// Removes a key of the session's database to make room. False where it is not there.

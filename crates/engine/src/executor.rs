@@ -19,12 +19,14 @@ use crate::context::{Context, Effects};
 use crate::error::{SHOWN_BYTES_MAX, shown_up_to};
 use crate::handler::{Entry, Locks};
 use crate::host::Host;
-use crate::keyspace::{Graveyard, Keyspace, Stripe};
+use crate::keyspace::{DbKey, Graveyard, Keyspace, Stripe};
+use crate::object::Kind;
 use crate::session::{ReplyMode, Session};
 use crate::settings::Settings;
 use crate::stats::ThreadStats;
 
 mod eviction;
+mod expiry;
 mod waking;
 
 /// A quick command has at most this many words: more elements take longer.
@@ -493,6 +495,8 @@ impl<'k, L: RawLock> Executor<'k, L> {
             &block,
             stripes.unwrap_or_else(|_| guard.set().clone()),
             keys,
+            1 + shared.waits.fetch_add(1, Ordering::Relaxed),
+            waking::filled_keys(entry, args),
         ));
         waiter.set_retry(self.effects.retry_ms.take());
         let mut held = guard.held();
@@ -596,48 +600,53 @@ impl<'k, L: RawLock> Executor<'k, L> {
     ) {
         while !self.effects.ready.is_empty() {
             for (db, hash, key) in std::mem::take(&mut self.effects.ready) {
-                let index = self.keyspace.shared.stripe(hash);
-                let line = guard.held().get(index).waiters.line(db, &key);
-                for waiter in line {
-                    if !self.may_be_served(&waiter, guard, hash, &key, now_ms) {
-                        continue;
-                    }
-                    if guard.try_add(&waiter.stripes) {
-                        self.serve(&waiter, guard, settings, host, now_ms);
-                        // The waiter's own thread sets its alarm; it is not for who waits next.
-                        self.effects.retry_ms = None;
-                    } else {
-                        // Nobody may pass who came later.
-                        let mut set = guard.set().clone();
-                        set.add_all(&waiter.stripes);
-                        self.retry.push_back((set, (db, hash, key)));
-                        break;
-                    }
-                }
+                self.serve_line(guard, settings, host, now_ms, (db, key), hash);
             }
         }
     }
 
-    fn may_be_served(
-        &self,
-        waiter: &Waiter,
+    /// Serves those who wait for one key, as far as it goes.
+    fn serve_line(
+        &mut self,
         guard: &mut Guard<'k, Stripe, L>,
-        hash: u64,
-        key: &[u8],
+        settings: &Settings,
+        host: &mut dyn Host,
         now_ms: u64,
-    ) -> bool {
-        let held = guard.held();
-        let stripe = held.get(self.keyspace.shared.stripe(hash));
-        let record = stripe.db(waiter.db).and_then(|db| db.table.find(hash, key));
-        let record = record.filter(|record| !crate::keyspace::is_past(*record, now_ms));
-        let is_kind = record.is_some_and(|record| match record.value() {
-            structure::record::ValueRef::Object(object) => object.kind() == waiter.kind,
-            _ => false,
-        });
-        is_kind || waiter.on_missing
+        key: DbKey,
+        hash: u64,
+    ) {
+        let index = self.keyspace.shared.stripe(hash);
+        let (mut idle, mut last) = (Vec::new(), 0);
+        loop {
+            let held = guard.held();
+            let stripe = held.get(index);
+            let record = stripe
+                .db(key.0)
+                .and_then(|db| db.table.find(hash, &key.1))
+                .filter(|record| !crate::keyspace::is_past(*record, now_ms));
+            let kind = record.map(|record| Kind::of(record.value()));
+            let Some(waiter) = stripe.waiters.next(&key, kind, &idle, last).cloned() else {
+                return;
+            };
+            last = waiter.ticket;
+            if !guard.try_add(&waiter.stripes) {
+                // Nobody may pass who came later.
+                let mut set = guard.set().clone();
+                set.add_all(&waiter.stripes);
+                self.retry.push_back((set, (key.0, hash, key.1)));
+                return;
+            }
+            let is_served = self.serve(&waiter, guard, settings, host, now_ms);
+            // The waiter's own thread sets its alarm; it is not for who waits next.
+            self.effects.retry_ms = None;
+            if let Some(group) = waiter.group.clone().filter(|_| !is_served) {
+                idle.push(group);
+            }
+        }
     }
 
-    /// Runs a waiter's command again, with the stripes of all its keys locked.
+    /// Runs a waiter's command again, with the stripes of all its keys locked. False where it found
+    /// nothing.
     fn serve(
         &mut self,
         waiter: &Arc<Waiter>,
@@ -645,9 +654,9 @@ impl<'k, L: RawLock> Executor<'k, L> {
         settings: &Settings,
         host: &mut dyn Host,
         now_ms: u64,
-    ) {
+    ) -> bool {
         if waiter.state() != State::Waiting || !waiter.claim() {
-            return;
+            return true;
         }
         let keyspace = self.keyspace;
         let entry = &keyspace.shared.table.entries()[usize::from(waiter.command)];
@@ -674,7 +683,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
         );
         if self.effects.block.take().is_some() {
             waiter.release();
-            return;
+            return false;
         }
         let stats = &self.stats.commands[usize::from(waiter.command)];
         stats.ticks.add(host.ticks().saturating_sub(before));
@@ -685,56 +694,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             true
         });
         host.serve(waiter.client, &reply);
-    }
-
-    /// Removes keys whose time is up in stripe `index`; returns whether more is due.
-    pub fn expire(
-        &mut self,
-        index: usize,
-        budget: usize,
-        settings: &Settings,
-        host: &mut dyn Host,
-        now_ms: u64,
-    ) -> bool {
-        let mut guard = self.keyspace.stripes.acquire(StripeSet::one(index));
-        let mut dead = Vec::new();
-        let looked = guard
-            .held()
-            .get_mut(index)
-            .due_keys(now_ms, budget, &mut dead);
-        if dead.is_empty() {
-            return looked >= budget;
-        }
-        let id = crate::host::ClientId {
-            thread: 0,
-            number: 0,
-        };
-        let mut session = Session::new(id, true);
-        let keyspace = self.keyspace;
-        let Some(entry) = keyspace.shared.table.find(b"del") else {
-            return false;
-        };
-        for (db, hash, key) in dead {
-            session.db = db;
-            let mut cx = Context {
-                session: &mut session,
-                keyspace: guard.held(),
-                shared: &keyspace.shared,
-                settings,
-                host,
-                entry,
-                now_ms,
-                may_block: false,
-                effects: &mut self.effects,
-                known_hash: None,
-            };
-            cx.expire(hash, &key, true);
-        }
-        self.effects.changes = 0;
-        self.serve_ready(&mut guard, settings, host, now_ms);
-        drop(guard);
-        self.end(settings, host, now_ms);
-        looked >= budget
+        true
     }
 
     fn unknown(

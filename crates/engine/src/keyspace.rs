@@ -4,6 +4,8 @@
 //! - Key `k` of every database stands in stripe `hash(k) >> shift`.
 //! - `Db::timed` is the number of its keys that have a deadline, and each of them has a hint in the
 //!   wheel at or before it.
+//! - `Db::timed_hashes` is the number of its hashes that keep a note of a hint, and each of these
+//!   has a hint at or before its first field's deadline in `field_wheel`, or is in `unfinished`.
 //! - Nothing big is freed under a lock: what a record leaves behind goes to a [`Graveyard`].
 
 use std::collections::HashMap;
@@ -11,14 +13,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use structure::hash::Seed;
-use structure::record::{Displaced, Record, RecordRef, Value};
+use structure::record::{Displaced, Record, RecordRef, Value, ValueRef};
 use structure::stripes::{RawLock, StripeSet, Stripes};
 use structure::table::{RecordMut, Table};
 
 use crate::blocking::WaitTable;
 use crate::context::Access;
 use crate::host::ClientId;
-use crate::object::Object;
+use crate::object::{Hash, Object};
 use crate::pubsub::{ChannelKind, Registry};
 use crate::session::Subscriptions;
 use crate::stats::KeyspaceStats;
@@ -30,12 +32,20 @@ pub const FREE_AT_ONCE_MAX: usize = 64;
 /// The wheel is rebuilt when it holds this many times as many hints as there are timed keys.
 const STALE_HINTS_FACTOR: usize = 4;
 
+/// Records of due keys that are asked for ahead of their use.
+const RECORDS_AHEAD: usize = 16;
+
 /// One database's share of a stripe.
 pub struct Db {
     /// The keys.
     pub table: Table<Object>,
     wheel: Wheel,
     timed: usize,
+    /// Hints of hashes whose fields have deadlines.
+    field_wheel: Wheel,
+    timed_hashes: usize,
+    /// Hashes of which not all dead fields could be removed in one go.
+    unfinished: Vec<(u64, Box<[u8]>)>,
 }
 
 /// One stripe: everything that belongs to its keys.
@@ -130,6 +140,9 @@ impl Db {
             table: Table::new(seed, bits, buckets),
             wheel: Wheel::default(),
             timed: 0,
+            field_wheel: Wheel::default(),
+            timed_hashes: 0,
+            unfinished: Vec::new(),
         }
     }
 
@@ -139,9 +152,15 @@ impl Db {
         self.timed
     }
 
-    /// Bytes of table and wheel, without the records.
+    /// How many hashes have fields with a deadline. One that lost the last of them otherwise than
+    /// by removal counts until its time comes.
+    pub fn timed_hashes(&self) -> usize {
+        self.timed_hashes
+    }
+
+    /// Bytes of table and wheels, without the records.
     pub fn memory_bytes(&self) -> usize {
-        self.table.memory_bytes() + self.wheel.memory_bytes()
+        self.table.memory_bytes() + self.wheel.memory_bytes() + self.field_wheel.memory_bytes()
     }
 
     /// Whether `key` is there but past its deadline.
@@ -165,6 +184,8 @@ impl Db {
         now_ms: u64,
         access: Access,
     ) -> (bool, Displaced<Object>) {
+        let has_timed_fields =
+            matches!(&value, Value::Object(object) if object.has_field_deadlines());
         let replaced = match self.table.find_mut(hash, key) {
             None => Err(value),
             Some(mut record) => {
@@ -189,6 +210,12 @@ impl Db {
                 if new != old {
                     self.deadline_changed(hash, old, new, now_ms);
                 }
+                if let Displaced::Object(object) = &displaced {
+                    self.timed_hashes -= usize::from(is_hinted(object));
+                }
+                if has_timed_fields {
+                    self.fields_changed(hash, key, now_ms);
+                }
                 return (true, displaced);
             }
         };
@@ -200,14 +227,84 @@ impl Db {
         if at.is_some() {
             self.deadline_changed(hash, None, at, now_ms);
         }
+        if has_timed_fields {
+            self.fields_changed(hash, key, now_ms);
+        }
         (false, Displaced::Nothing)
     }
 
     /// Adds a record whose key is not there.
     pub fn insert_record(&mut self, hash: u64, record: Record<Object>, now_ms: u64) {
         let deadline = record.deadline();
+        let is_timed = matches!(record.value(), ValueRef::Object(o) if o.has_field_deadlines());
+        let key = is_timed.then(|| Box::<[u8]>::from(record.key()));
         self.table.insert_record(hash, record);
         self.deadline_changed(hash, None, deadline, now_ms);
+        if let Some(key) = key {
+            self.fields_changed(hash, &key, now_ms);
+        }
+    }
+
+    /// The hash under a key, if there is one.
+    fn hash_mut(&mut self, hash: u64, key: &[u8]) -> Option<&mut Hash> {
+        match self.table.find_mut(hash, key)?.into_object()? {
+            Object::Hash(fields) => Some(fields),
+            _ => None,
+        }
+    }
+
+    /// Fields of the hash under a key may have got deadlines, or lost them: it gets a hint where it
+    /// needs one, and is counted.
+    pub fn fields_changed(&mut self, hash: u64, key: &[u8], now_ms: u64) {
+        let Some(fields) = self.hash_mut(hash, key) else {
+            return;
+        };
+        let (hinted, due) = (fields.hinted_ms(), fields.due_hint());
+        let is_earlier = match (hinted, due) {
+            (Some(hinted), Some(due)) => due < hinted,
+            (None, Some(_)) => true,
+            (_, None) => false,
+        };
+        if is_earlier || due.is_none() {
+            fields.set_hinted(due);
+        }
+        self.timed_hashes += usize::from(hinted.is_none() && due.is_some());
+        self.timed_hashes -= usize::from(hinted.is_some() && due.is_none());
+        if let Some(due) = due.filter(|_| is_earlier) {
+            self.field_wheel.add(due, self.table.hint(hash), now_ms);
+        }
+    }
+
+    /// Dead fields of a hash that [`Stripe::due_hash`] gave out were removed: sees to it that its
+    /// next ones are found.
+    pub fn hash_visited(&mut self, hash: u64, key: &[u8], now_ms: u64) {
+        let Some(fields) = self.hash_mut(hash, key) else {
+            return;
+        };
+        let (hinted, due) = (fields.hinted_ms(), fields.due_hint());
+        if due.is_some_and(|due| due <= now_ms) {
+            self.unfinished.push((hash, key.into()));
+            return;
+        }
+        fields.set_hinted(due);
+        self.timed_hashes += usize::from(due.is_some());
+        self.timed_hashes -= usize::from(hinted.is_some());
+        if let Some(due) = due {
+            self.field_wheel.add(due, self.table.hint(hash), now_ms);
+        }
+    }
+
+    /// A record has left: its hash has no hint any more.
+    fn forget_fields(&mut self, record: &mut Record<Object>) {
+        if self.timed_hashes > 0
+            && let Some(object) = record.object_mut()
+            && is_hinted(object)
+        {
+            self.timed_hashes -= 1;
+            if let Object::Hash(fields) = object {
+                fields.set_hinted(None);
+            }
+        }
     }
 
     fn deadline_changed(&mut self, hash: u64, old: Option<u64>, new: Option<u64>, now_ms: u64) {
@@ -240,14 +337,60 @@ impl Db {
 
     /// Takes `key` out.
     pub fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Record<Object>> {
-        let record = self.table.remove(hash, key)?;
+        let mut record = self.table.remove(hash, key)?;
         self.timed -= usize::from(record.deadline().is_some());
+        self.forget_fields(&mut record);
         Some(record)
     }
 
     /// Whether too many of the wheel's hints lead nowhere.
     fn is_stale(&self) -> bool {
         self.wheel.len() > 1024 + STALE_HINTS_FACTOR * self.timed
+    }
+
+    /// Makes the wheel of fields anew, where too many of its hints lead nowhere.
+    fn refresh_field_wheel(&mut self, now_ms: u64) {
+        if self.field_wheel.len() <= 1024 + STALE_HINTS_FACTOR * self.timed_hashes {
+            return;
+        }
+        let mut hints = self.field_wheel.take_all();
+        hints.sort_unstable();
+        hints.dedup();
+        for hint in hints {
+            let mut first = None;
+            self.table.with_hint(hint, |_, record| {
+                first = first.into_iter().chain(hinted_ms(record)).min();
+            });
+            if let Some(at) = first {
+                self.field_wheel.add(at, hint, now_ms);
+            }
+        }
+    }
+
+    /// A hash of which fields are dead. Looks at `looks` hints at most, and takes off as many as it
+    /// looked at; where some are left, there is none.
+    fn due_hash(&mut self, now_ms: u64, looks: &mut usize) -> Option<(u64, Box<[u8]>)> {
+        self.refresh_field_wheel(now_ms);
+        let mut hints = Vec::new();
+        while self.unfinished.is_empty() && *looks > 0 {
+            if self.field_wheel.take_due(now_ms, 1, &mut hints) == 0 {
+                return None;
+            }
+            *looks -= 1;
+            for hint in hints.drain(..) {
+                let mut again: Option<u64> = None;
+                let unfinished = &mut self.unfinished;
+                self.table
+                    .with_hint(hint, |hash, record| match hinted_ms(record) {
+                        Some(at) if at <= now_ms => unfinished.push((hash, record.key().into())),
+                        later => again = again.into_iter().chain(later).min(),
+                    });
+                if let Some(at) = again {
+                    self.field_wheel.add(at, hint, now_ms);
+                }
+            }
+        }
+        self.unfinished.pop()
     }
 
     /// Makes the wheel anew from those of its hints that lead to a key with a deadline.
@@ -268,6 +411,18 @@ impl Db {
             }
         }
     }
+}
+
+/// When a record's dead fields are looked for next.
+fn hinted_ms(record: RecordRef<'_, Object>) -> Option<u64> {
+    match record.value() {
+        ValueRef::Object(Object::Hash(fields)) => fields.hinted_ms(),
+        _ => None,
+    }
+}
+
+fn is_hinted(object: &Object) -> bool {
+    matches!(object, Object::Hash(fields) if fields.hinted_ms().is_some())
 }
 
 /// Whether the record is past its deadline.
@@ -334,13 +489,14 @@ impl Stripe {
         u32::try_from(self.dbs.len()).unwrap_or(u32::MAX)
     }
 
-    /// Collects keys whose time is up: at most `budget` hints are looked at. Returns how many were;
-    /// fewer than `budget` means that nothing due is left.
-    pub fn due_keys(
+    /// Takes out keys whose time is up and gives each to `dead`, with its database and its hash: at
+    /// most `budget` hints are looked at. Returns how many were; fewer than `budget` means that
+    /// nothing due is left.
+    pub fn take_dead(
         &mut self,
         now_ms: u64,
         budget: usize,
-        dead: &mut Vec<(u32, u64, Box<[u8]>)>,
+        mut dead: impl FnMut(u32, u64, Record<Object>),
     ) -> usize {
         let mut looked = 0;
         let mut hints = Vec::new();
@@ -352,30 +508,64 @@ impl Stripe {
                 db.rebuild_wheel(now_ms);
             }
             looked += db.wheel.take_due(now_ms, budget - looked, &mut hints);
-            // All buckets first, then all records: their misses overlap.
+            // First the buckets, then the records, each well ahead of its use: the misses overlap.
             hints
                 .iter()
                 .for_each(|&hint| db.table.prefetch_hinted_bucket(hint));
             hints
                 .iter()
+                .take(RECORDS_AHEAD)
                 .for_each(|&hint| db.table.prefetch_hinted_record(hint));
-            for hint in hints.drain(..) {
-                let mut again: Option<u64> = None;
-                db.table
-                    .with_hint(hint, |hash, record| match record.deadline() {
-                        Some(at) if at <= now_ms => dead.push((number, hash, record.key().into())),
-                        Some(at) => again = Some(again.map_or(at, |other| other.min(at))),
-                        None => {}
-                    });
-                if let Some(at) = again {
-                    db.wheel.add(at, hint, now_ms);
+            for (index, &hint) in hints.iter().enumerate() {
+                if let Some(&hint) = hints.get(index + RECORDS_AHEAD) {
+                    db.table.prefetch_hinted_record(hint);
+                }
+                let mut again = u64::MAX;
+                let is_dead = |record: RecordRef<'_, Object>| {
+                    let at = record.deadline().unwrap_or(u64::MAX);
+                    if at > now_ms {
+                        again = again.min(at);
+                    }
+                    at <= now_ms
+                };
+                let (timed, timed_hashes) = (&mut db.timed, &mut db.timed_hashes);
+                db.table.take_hinted(hint, is_dead, |hash, record| {
+                    *timed -= 1;
+                    if *timed_hashes > 0 {
+                        *timed_hashes -= usize::from(hinted_ms(record.view()).is_some());
+                    }
+                    dead(number, hash, record);
+                });
+                if again < u64::MAX {
+                    db.wheel.add(again, hint, now_ms);
                 }
             }
+            hints.clear();
             if looked >= budget {
                 break;
             }
         }
         looked
+    }
+
+    /// A hash of which fields are dead, with its database. Looks at `looks` hints at most and takes
+    /// off as many as it looked at; where some are left, there is none.
+    pub fn due_hash(&mut self, now_ms: u64, looks: &mut usize) -> Option<(u32, u64, Box<[u8]>)> {
+        (0u32..).zip(&mut self.dbs).find_map(|(number, db)| {
+            let (hash, key) = db.due_hash(now_ms, looks)?;
+            Some((number, hash, key))
+        })
+    }
+
+    /// When keys or fields may have to be taken out next; `None` where none has a deadline.
+    pub fn next_due_ms(&self) -> Option<u64> {
+        let due = |db: &Db| {
+            let keys = db.wheel.next_due_ms().filter(|_| db.timed > 0);
+            let fields = db.field_wheel.next_due_ms();
+            let fields = fields.filter(|_| db.timed_hashes > 0);
+            keys.into_iter().chain(fields).min()
+        };
+        self.dbs.iter().filter_map(due).min()
     }
 
     /// Whether some key of `db` in `table` order matches nothing: used by tests.
@@ -388,6 +578,14 @@ impl Stripe {
                 .filter(|record| record.deadline().is_some())
                 .count();
             assert_eq!(timed, db.timed, "timed keys are counted");
+            let hinted = db.table.iter().filter_map(hinted_ms).count();
+            assert_eq!(hinted, db.timed_hashes, "timed hashes are counted");
+            for record in db.table.iter() {
+                if let ValueRef::Object(Object::Hash(fields)) = record.value() {
+                    let (hinted, due) = (fields.hinted_ms(), fields.due_hint());
+                    assert!(due.is_none() || hinted.is_some() && hinted <= due);
+                }
+            }
         }
     }
 }
@@ -486,6 +684,8 @@ pub struct Shared {
     pub log_is_read: AtomicBool,
     /// Clients that wait for a key.
     pub blocked_clients: AtomicU64,
+    /// How many waits have begun so far.
+    pub waits: AtomicU64,
     /// Whether any field of a hash ever had a deadline: until then nobody looks for dead fields.
     pub field_deadlines: AtomicBool,
 }
@@ -543,6 +743,7 @@ impl<L: RawLock> Keyspace<L> {
             lsn: AtomicU64::new(0),
             log_is_read: AtomicBool::new(false),
             blocked_clients: AtomicU64::new(0),
+            waits: AtomicU64::new(0),
             field_deadlines: AtomicBool::new(false),
         });
         let stripes = Stripes::new(stripes, |index| Stripe::new(seed, bits, index, stripes));

@@ -18,6 +18,10 @@ pub struct KeyspaceStats {
     pub expired: u64,
     /// Those of `expired` that the wheel found.
     pub expired_active: u64,
+    /// Fields of hashes removed because their time was up.
+    pub expired_fields: u64,
+    /// Those of `expired_fields` that nobody asked for.
+    pub expired_fields_active: u64,
     /// Keys removed to make room.
     pub evicted: u64,
     /// Changes since the start: `rdb_changes_since_last_save` counts from here.
@@ -31,6 +35,8 @@ impl KeyspaceStats {
         self.misses += other.misses;
         self.expired += other.expired;
         self.expired_active += other.expired_active;
+        self.expired_fields += other.expired_fields;
+        self.expired_fields_active += other.expired_fields_active;
         self.evicted += other.evicted;
         self.changes += other.changes;
     }

@@ -80,7 +80,7 @@ pub struct EventLoop<'k, L: RawLock> {
     next_tick_ms: u64,
     next_check_ms: u64,
     next_thread: usize,
-    /// The stripe at which removing dead keys goes on.
+    /// At which of this thread's stripes removing dead keys goes on.
     expire_from: usize,
     ticks_per_us: f64,
     /// From how many ticks on a command goes to the slow log.

@@ -1,13 +1,14 @@
 //! One key with its value, in one allocation.
 //!
 //! ```text
-//!  byte 0       1..4      varint   varint    6 bytes      klen   the rest
+//!  byte 0       1..4      varint   varint  6 or 8 bytes   klen   the rest
 //! +--------+------------+-------+----------+------------+-----+-----------------------------+
 //! | flags  | access     | klen  | vlen     | deadline   | key | value: bytes inline,        |
 //! | (8)    | (24, LRU   |       | (inline  | (if set,   |     | or an i64, or a pointer to  |
 //! |        |  or LFU)   |       |  only)   |  unix ms)  |     | a long string or an object  |
 //! +--------+------------+-------+----------+------------+-----+-----------------------------+
-//! flags: bits 0-1 form of the value, bit 2 has a deadline, bit 3 string grown in place ("raw")
+//! flags: bits 0-1 form of the value, bit 2 has a deadline, bit 3 string grown in place ("raw"),
+//! bit 4 the deadline is later than the year 10889 and has 8 bytes
 //! ```
 //!
 //! # Invariants
@@ -35,9 +36,34 @@ const FORM_OBJECT: u8 = 3;
 const FORM_MASK: u8 = 3;
 const HAS_DEADLINE: u8 = 4;
 const RAW: u8 = 8;
+const FAR: u8 = 16;
 
-/// A deadline has 48 bits of milliseconds: until the year 10889. Later ones are capped by callers.
-pub const DEADLINE_MS_MAX: u64 = (1 << 48) - 1;
+/// Deadlines up to this one, in the year 10889, take six bytes.
+const NEAR_MS_MAX: u64 = (1 << 48) - 1;
+
+/// The latest deadline: what commands can say.
+pub const DEADLINE_MS_MAX: u64 = i64::MAX.unsigned_abs();
+
+/// The flags that a deadline sets.
+fn deadline_flags(deadline: Option<u64>) -> u8 {
+    match deadline {
+        None => 0,
+        Some(0..=NEAR_MS_MAX) => HAS_DEADLINE,
+        Some(_) => HAS_DEADLINE | FAR,
+    }
+}
+
+/// Bytes of the deadline of a record with these flags.
+#[inline]
+fn deadline_len(flags: u8) -> usize {
+    if flags & HAS_DEADLINE == 0 {
+        0
+    } else {
+        6 + usize::from(flags & FAR) / 8
+    }
+}
+
+const _: () = assert!(FAR / 8 == 2);
 
 /// A value on its way into a record, or out of one.
 #[derive(Debug, PartialEq)]
@@ -205,11 +231,7 @@ impl Raw {
             (value_len, at) = self.read_varint(at);
         }
         let deadline_at = at;
-        let key_at = if flags & HAS_DEADLINE != 0 {
-            at + 6
-        } else {
-            at
-        };
+        let key_at = at + deadline_len(flags);
         Parts {
             flags,
             deadline_at,
@@ -266,9 +288,12 @@ impl<'a, T> RecordRef<'a, T> {
         if self.raw.flags() & HAS_DEADLINE == 0 {
             return None;
         }
-        let at = self.raw.parts().deadline_at;
+        let parts = self.raw.parts();
         let mut bytes = [0; 8];
-        bytes[..6].copy_from_slice(self.raw.slice(at, 6));
+        bytes[..6].copy_from_slice(self.raw.slice(parts.deadline_at, 6));
+        if parts.flags & FAR != 0 {
+            bytes[6..].copy_from_slice(self.raw.slice(parts.deadline_at + 6, 2));
+        }
         Some(u64::from_le_bytes(bytes))
     }
 
@@ -335,7 +360,7 @@ impl<T> Record<T> {
             Value::Long(_) => (FORM_LONG, 8),
             Value::Object(_) => (FORM_OBJECT, 8),
         };
-        let flags = form | if deadline.is_some() { HAS_DEADLINE } else { 0 };
+        let flags = form | deadline_flags(deadline);
         let record = Self::shell(flags, 0, key, value_len, deadline.unwrap_or(0));
         let at = record.raw.parts().value_at;
         match value {
@@ -366,7 +391,7 @@ impl<T> Record<T> {
         let head = 4
             + varint_len(key.len())
             + if inline { varint_len(value_len) } else { 0 }
-            + if flags & HAS_DEADLINE != 0 { 6 } else { 0 };
+            + deadline_len(flags);
         let total = head + key.len() + value_len;
         let layout = Layout::from_size_align(allocated(total), 8).expect("below 5 GiB");
         // SAFETY: the layout's size is at least 5 bytes.
@@ -389,13 +414,11 @@ impl<T> Record<T> {
             if inline {
                 at += record.raw.write_varint(at, value_len);
             }
-            if flags & HAS_DEADLINE != 0 {
-                record
-                    .raw
-                    .at(at)
-                    .copy_from_nonoverlapping(deadline.to_le_bytes().as_ptr(), 6);
-                at += 6;
-            }
+            record
+                .raw
+                .at(at)
+                .copy_from_nonoverlapping(deadline.to_le_bytes().as_ptr(), deadline_len(flags));
+            at += deadline_len(flags);
             record
                 .raw
                 .at(at)
@@ -536,33 +559,27 @@ impl<T> Record<T> {
     /// Sets or clears the deadline.
     pub fn set_deadline(&mut self, deadline: Option<u64>) {
         let parts = self.raw.parts();
-        match (parts.flags & HAS_DEADLINE != 0, deadline) {
-            (false, None) => {}
-            (true, Some(deadline)) => {
-                let bytes = deadline.min(DEADLINE_MS_MAX).to_le_bytes();
-                // SAFETY: the six bytes at `deadline_at` are the deadline, held exclusively.
-                unsafe {
-                    self.raw
-                        .at(parts.deadline_at)
-                        .copy_from_nonoverlapping(bytes.as_ptr(), 6)
-                }
+        let others = parts.flags & !(HAS_DEADLINE | FAR);
+        let flags = others | deadline_flags(deadline);
+        if flags == parts.flags {
+            let bytes = deadline.unwrap_or(0).to_le_bytes();
+            // SAFETY: the bytes at `deadline_at`, of which there are as many as these flags say,
+            // are the deadline, held exclusively.
+            unsafe {
+                self.raw
+                    .at(parts.deadline_at)
+                    .copy_from_nonoverlapping(bytes.as_ptr(), deadline_len(flags));
             }
-            (_, deadline) => {
-                let flags = if deadline.is_some() {
-                    parts.flags | HAS_DEADLINE
-                } else {
-                    parts.flags & !HAS_DEADLINE
-                };
-                let deadline = deadline.unwrap_or(0).min(DEADLINE_MS_MAX);
-                let new = Self::shell(flags, self.access(), self.key(), parts.value_len, deadline);
-                let to = new.raw.at(new.raw.parts().value_at);
-                // SAFETY: both records have `value_len` bytes of value; they are different
-                // allocations. A pointer in the value moves to the new record: the old one is
-                // freed below without dropping what it points to.
-                unsafe { to.copy_from_nonoverlapping(self.raw.at(parts.value_at), parts.value_len) }
-                std::mem::replace(self, new).free_shell();
-            }
+            return;
         }
+        let at = deadline.unwrap_or(0);
+        let new = Self::shell(flags, self.access(), self.key(), parts.value_len, at);
+        let to = new.raw.at(new.raw.parts().value_at);
+        // SAFETY: both records have `value_len` bytes of value; they are different allocations. A
+        // pointer in the value moves to the new record: the old one is freed below without dropping
+        // what it points to.
+        unsafe { to.copy_from_nonoverlapping(self.raw.at(parts.value_at), parts.value_len) }
+        std::mem::replace(self, new).free_shell();
     }
 
     /// Makes the string at least `len` bytes long, filling with zeros, and returns all of it to be

@@ -545,9 +545,13 @@ impl<T> Table<T> {
         self.prefetch_bucket(self.hinted(hint));
     }
 
-    /// Asks for the record of a hint to be brought near, once its bucket has come.
+    /// Asks for the records of a hint to be brought near, once its bucket has come.
     pub fn prefetch_hinted_record(&self, hint: u32) {
-        self.prefetch_record(self.hinted(hint));
+        let low = self.hinted(hint);
+        if let Some(entry) = self.entry(low) {
+            let home = self.home(low, entry.depth);
+            self.segments[entry.segment as usize].prefetch_tagged(home, low);
+        }
     }
 
     /// Shows `each` the records that a hint may mean, with their hashes.
@@ -566,6 +570,53 @@ impl<T> Table<T> {
                 }
             });
         }
+    }
+
+    /// Takes out the records that a hint may mean and that `is_wanted` accepts, and gives each with
+    /// its hash to `each`. A record may be shown to `is_wanted` more than once.
+    pub fn take_hinted(
+        &mut self,
+        hint: u32,
+        mut is_wanted: impl FnMut(RecordRef<'_, T>) -> bool,
+        mut each: impl FnMut(u64, Record<T>),
+    ) {
+        while let Some((hash, spot)) = self.spot_hinted(hint, &mut is_wanted) {
+            each(hash, self.remove_at(hash, spot));
+        }
+    }
+
+    /// The first record that a hint may mean and that `is_wanted` accepts, with its hash.
+    #[inline]
+    fn spot_hinted(
+        &self,
+        hint: u32,
+        is_wanted: &mut impl FnMut(RecordRef<'_, T>) -> bool,
+    ) -> Option<(u64, Spot)> {
+        let low = self.hinted(hint);
+        let entry = self.entry(low)?;
+        let segment = &self.segments[entry.segment as usize];
+        let last = low | (0xff_ffff_ffff >> self.skip);
+        for home in self.home(low, entry.depth)..=self.home(last, entry.depth) {
+            let mut found = 0;
+            let place = segment.find_tagged(home, low, |record| {
+                found = hash(&self.seed, record.key());
+                self.hint(found) == hint
+                    && self.home(found, entry.depth) == home
+                    && is_wanted(record)
+            });
+            if let Some(place) = place {
+                let spot = Spot {
+                    segment: entry.segment,
+                    home,
+                    // SAFETY: `home` is below the number of buckets of the segment, which is alive.
+                    home_bucket: unsafe { entry.buckets.add(home as usize) },
+                    place,
+                    address: segment.record(place).raw(),
+                };
+                return Some((found, spot));
+            }
+        }
+        None
     }
 
     /// Where `key` stands, for the calls below. It holds until the table changes.

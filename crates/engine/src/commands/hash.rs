@@ -119,17 +119,7 @@ fn reclaim_due(cx: &mut Context<'_>, key: &[u8]) {
     if hash.due_hint().is_none_or(|due| due > now_ms) {
         return;
     }
-    let Ok(Some(Object::Hash(hash))) = cx.edit_object(key) else {
-        return;
-    };
-    let removed = hash.expire_due(now_ms, RECLAIMED_MAX, |_| {});
-    let empty = hash.is_empty();
-    if removed > 0 {
-        cx.changed(key, Class::HASH, "hexpired");
-    }
-    if empty {
-        cx.remove_empty(key);
-    }
+    cx.expire_fields(key, RECLAIMED_MAX, false);
 }
 
 const HSET: Command = Command {
@@ -333,6 +323,8 @@ fn removed_fields(cx: &mut Context<'_>, key: &[u8], empty: bool) {
     cx.changed(key, Class::HASH, "hdel");
     if empty {
         cx.remove_empty(key);
+    } else if cx.shared.field_deadlines.load(Ordering::Relaxed) {
+        cx.fields_changed(key);
     }
 }
 

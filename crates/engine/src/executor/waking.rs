@@ -8,16 +8,16 @@
 //!
 //! # Invariants
 //! - A command's key that it makes ready goes to those who wait for it before any other client sees
-//!   it, for the first `WOKEN_MAX` in its line, and so on along what these fill in turn.
+//!   it, however many they are, and so on along what these fill in turn.
 //! - It costs nothing while nobody waits, and little where nobody waits in the command's stripes.
+//!   What it costs else follows from the stripes and keys that waiters name, not from their number.
 //!
 //! # What is left
-//! Keys of other databases (COPY, MOVE, SELECT inside MULTI), longer lines, and clients that wait
-//! for a key to go away: these are served as soon as their stripes can be locked, in order, but not
-//! always before somebody else.
+//! Keys of other databases (COPY, MOVE, SELECT inside MULTI), what is past `WOKEN_KEYS_MAX` keys,
+//! and clients that wait for a key to go away: these are served as soon as their stripes can be
+//! locked, in order, but not always before somebody else.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use command::{Flags, Group};
 use resp::Args;
@@ -28,9 +28,6 @@ use crate::handler::Entry;
 use crate::keyspace::{DbKey, Stripe};
 use crate::session::Session;
 
-/// Waiters of one key whose stripes are locked before a command may wake them; should it wake more,
-/// those are served as soon as their stripes can be locked.
-const WOKEN_MAX: usize = 64;
 /// Keys of a command whose waiters are looked for.
 const WOKEN_KEYS_MAX: usize = 4096;
 
@@ -98,11 +95,12 @@ impl<'k, L: RawLock> Executor<'k, L> {
             if !held.has(index) || held.get(index).waiters.is_empty() {
                 continue;
             }
-            for waiter in held.get(index).waiters.first(&key, WOKEN_MAX) {
-                set.add_all(&waiter.stripes);
-                let entry = &entries[usize::from(waiter.command)];
-                if fills(entry) && seen.insert(Arc::as_ptr(waiter)) {
-                    note(&mut keys, waiter.db, entry, waiter.args.view());
+            let waiters = &held.get(index).waiters;
+            waiters.stripes_of(&key).for_each(|stripe| set.add(stripe));
+            for filled in waiters.filled_by(&key) {
+                let filled = (key.0, Box::from(filled));
+                if keys.len() < WOKEN_KEYS_MAX && seen.insert(filled.clone()) {
+                    keys.push(filled);
                 }
             }
         }
@@ -121,6 +119,16 @@ pub(super) fn may_wake(entry: &Entry) -> bool {
         Group::Transactions => entry.command.name == "exec",
         _ => false,
     }
+}
+
+/// The keys that a command which waits may fill with what it gets.
+pub(super) fn filled_keys(entry: &Entry, args: Args<'_>) -> Vec<Box<[u8]>> {
+    let mut keys = Vec::new();
+    if fills(entry) {
+        // Words that do not say where the keys are had everything locked.
+        let _ = entry.each_key_index(&args, &mut |at| keys.push(args.at(at).into()));
+    }
+    keys
 }
 
 /// Whether a command that waits for one key fills another with what it gets.

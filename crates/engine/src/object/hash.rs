@@ -30,13 +30,42 @@ enum Form {
     Small(Listpack),
     /// Field, value, deadline, and so on.
     Timed(Box<Timed>),
-    Large(Box<PackedTable>),
+    Large(Box<Large>),
 }
 
 struct Timed {
     pack: Listpack,
     due: u64,
+    hinted: u64,
 }
+
+struct Large {
+    table: PackedTable,
+    hinted: u64,
+}
+
+impl Large {
+    fn new(table: PackedTable) -> Box<Self> {
+        let hinted = NEVER;
+        Box::new(Self { table, hinted })
+    }
+}
+
+impl std::ops::Deref for Large {
+    type Target = PackedTable;
+    fn deref(&self) -> &PackedTable {
+        &self.table
+    }
+}
+
+impl std::ops::DerefMut for Large {
+    fn deref_mut(&mut self) -> &mut PackedTable {
+        &mut self.table
+    }
+}
+
+/// No time at all.
+const NEVER: u64 = u64::MAX;
 
 /// What a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +141,7 @@ impl Hash {
         match &self.form {
             Form::Small(pack) => pack.memory_bytes(),
             Form::Timed(timed) => size_of::<Timed>() + timed.pack.memory_bytes(),
-            Form::Large(table) => size_of::<PackedTable>() + table.memory_bytes(),
+            Form::Large(table) => size_of::<Large>() + table.memory_bytes(),
         }
     }
 
@@ -132,6 +161,28 @@ impl Hash {
             Form::Timed(timed) => (timed.due != u64::MAX).then_some(timed.due),
             Form::Large(table) if table.timed() == 0 => None,
             Form::Large(table) => table.due_hint(),
+        }
+    }
+
+    /// When whoever removes dead fields comes to this hash: a note of the keyspace, which is not
+    /// copied. `None` where it does not.
+    pub fn hinted_ms(&self) -> Option<u64> {
+        let hinted = match &self.form {
+            Form::Small(_) => NEVER,
+            Form::Timed(timed) => timed.hinted,
+            Form::Large(table) => table.hinted,
+        };
+        (hinted != NEVER).then_some(hinted)
+    }
+
+    /// Notes when whoever removes dead fields comes. Only a hash of which a field had a deadline
+    /// keeps it.
+    pub fn set_hinted(&mut self, at_ms: Option<u64>) {
+        let at_ms = at_ms.unwrap_or(NEVER);
+        match &mut self.form {
+            Form::Small(_) => {}
+            Form::Timed(timed) => timed.hinted = at_ms,
+            Form::Large(table) => table.hinted = at_ms,
         }
     }
 
@@ -241,11 +292,12 @@ impl Hash {
                 let Some(at) = timed.pack.find(field, 2) else {
                     return false;
                 };
-                let alive = timed
-                    .read(at)
-                    .is_some_and(|(_, found)| is_alive(found.deadline, terms.now_ms));
+                let deadline = timed.read(at).and_then(|(_, found)| found.deadline);
                 timed.pack.remove_range(at, 3);
-                alive
+                if deadline.is_some() {
+                    timed.due = timed.earliest();
+                }
+                is_alive(deadline, terms.now_ms)
             }
             Form::Large(table) => {
                 let hash = terms.hash(field);
@@ -378,6 +430,7 @@ impl Hash {
             Form::Timed(timed) => Form::Timed(Box::new(Timed {
                 pack: timed.pack.clone(),
                 due: timed.due,
+                hinted: NEVER,
             })),
             Form::Large(table) => {
                 let mut copy = PackedTable::new();
@@ -386,7 +439,7 @@ impl Hash {
                     let hash = hasher(entry.key);
                     copy.insert(hash, entry.key, entry.value, entry.deadline, &hasher);
                 }
-                Form::Large(Box::new(copy))
+                Form::Large(Large::new(copy))
             }
         };
         Self { form }
@@ -418,7 +471,8 @@ impl Hash {
         }
         self.form = Form::Timed(Box::new(Timed {
             pack: timed,
-            due: u64::MAX,
+            due: NEVER,
+            hinted: NEVER,
         }));
     }
 
@@ -434,7 +488,9 @@ impl Hash {
             let (key, value) = (field.bytes(&mut one), found.value.bytes(&mut other));
             table.insert(hasher(key), key, value, found.deadline, &hasher);
         });
-        self.form = Form::Large(Box::new(table));
+        let hinted = self.hinted_ms();
+        self.form = Form::Large(Large::new(table));
+        self.set_hinted(hinted);
     }
 }
 
@@ -495,6 +551,16 @@ impl Timed {
         self.put_deadline(at, deadline);
         self.due = self.due.min(deadline.unwrap_or(u64::MAX));
         true
+    }
+
+    /// The earliest deadline of a field.
+    fn earliest(&self) -> u64 {
+        let (mut due, mut at) = (NEVER, self.pack.first());
+        while let Some((_, found)) = at.and_then(|at| self.read(at)) {
+            due = due.min(found.deadline.unwrap_or(NEVER));
+            at = at.and_then(|at| self.after(at));
+        }
+        due
     }
 
     fn put_deadline(&mut self, at: Position, deadline: Option<u64>) {

@@ -1,15 +1,17 @@
 //! What happens by the clock: dead keys, idle clients, output limits, the end of a pause.
 
 use super::*;
+use engine::keyspace::Stripe;
 
-/// Milliseconds between ticks while some key of this thread's stripes has a deadline.
+/// Milliseconds between ticks, at most, while some key of this thread's stripes has a deadline:
+/// another thread may add one that is due soon.
 const TICK_MS: u64 = 16;
 /// Milliseconds between ticks otherwise.
 const IDLE_TICK_MS: u64 = 100;
 /// Hints of one stripe looked at in one go, so that a stripe is locked for microseconds only.
 const EXPIRE_BUDGET: usize = 128;
-/// Microseconds that a tick may spend on dead keys.
-const EXPIRE_US_MAX: u64 = 1000;
+/// Microseconds that a tick may spend on dead keys before the sockets are looked at again.
+const EXPIRE_US_MAX: u64 = 500;
 /// Where commands count as slow that take fewer microseconds, each one is timed by itself.
 const TOGETHER_US: i64 = 1000;
 /// Milliseconds between looks at all connections.
@@ -41,11 +43,12 @@ impl<L: RawLock> EventLoop<'_, L> {
             let mut latency = self.shared.latency.lock();
             latency.note("expire-cycle", self.now_ms / 1000, took_ms);
         }
-        let has_timed = is_behind || self.has_timed_keys();
-        let wait = match (is_behind, has_timed) {
-            (true, _) => 0,
-            (false, true) => TICK_MS,
-            (false, false) => IDLE_TICK_MS,
+        let wait = match self.next_due_ms() {
+            _ if is_behind => 0,
+            Some(due) if due > self.now_ms => (due - self.now_ms).min(TICK_MS),
+            // Nothing is removed at present.
+            Some(_) => TICK_MS,
+            None => IDLE_TICK_MS,
         };
         self.next_tick_ms = self.now_ms + wait;
         if self.now_ms >= self.next_check_ms {
@@ -56,56 +59,66 @@ impl<L: RawLock> EventLoop<'_, L> {
         }
     }
 
-    /// The stripes that this thread looks after.
-    fn own_stripes(&self) -> impl Iterator<Item = usize> + use<L> {
+    /// How many stripes this thread looks after: number `n` of them is `thread + n * threads`.
+    fn own_stripes(&self) -> usize {
         let count = self.executor.keyspace().stripes.count();
-        (usize::from(self.host.thread)..count).step_by(self.shared.inboxes.len())
+        count
+            .saturating_sub(usize::from(self.host.thread))
+            .div_ceil(self.shared.inboxes.len())
     }
 
-    /// Removes dead keys; true where time ran out before all were gone.
+    /// Stripe number `own` of those that this thread looks after.
+    fn own_stripe(&self, own: usize) -> usize {
+        usize::from(self.host.thread) + own * self.shared.inboxes.len()
+    }
+
+    /// Removes dead keys and dead fields; true where time ran out before all were gone.
     fn expire_keys(&mut self) -> bool {
         // During a pause of writes the data stands still.
         let is_paused = self.shared.pause.at(self.now_ms).1;
         if is_paused || !self.shared.active_expire.load(Ordering::Relaxed) {
             return false;
         }
+        let shared = &self.executor.keyspace().shared;
+        let has_timed_fields = shared.field_deadlines.load(Ordering::Relaxed);
         let end = sys::unix_us() + EXPIRE_US_MAX;
-        let count = self.executor.keyspace().stripes.count();
-        let mut is_behind = false;
-        for index in self.own_stripes() {
-            let index = (index + self.expire_from) % count;
-            loop {
-                let more = self.executor.expire(
-                    index,
-                    EXPIRE_BUDGET,
-                    &self.settings,
-                    &mut self.host,
-                    self.now_ms,
-                );
-                if !more {
-                    break;
-                }
+        let count = self.own_stripes();
+        for _ in 0..count {
+            // Another tick begins with the stripe after it, so that none is left behind for good.
+            let index = self.own_stripe(self.expire_from);
+            self.expire_from = (self.expire_from + 1) % count;
+            while self.executor.expire(
+                index,
+                EXPIRE_BUDGET,
+                &self.settings,
+                &mut self.host,
+                self.now_ms,
+            ) {
                 if sys::unix_us() >= end {
-                    is_behind = true;
-                    break;
+                    return true;
                 }
             }
-            if is_behind {
-                // Begin with the next stripe another time, so that none is left behind for good.
-                self.expire_from = (self.expire_from + self.shared.inboxes.len()) % count;
-                break;
+            while has_timed_fields
+                && self
+                    .executor
+                    .expire_fields(index, &self.settings, &mut self.host, self.now_ms)
+            {
+                if sys::unix_us() >= end {
+                    return true;
+                }
             }
         }
-        is_behind
+        false
     }
 
-    fn has_timed_keys(&self) -> bool {
+    /// When keys of this thread's stripes may be due next; at once where a stripe is in use.
+    fn next_due_ms(&self) -> Option<u64> {
         let stripes = &self.executor.keyspace().stripes;
-        self.own_stripes().any(|index| {
-            stripes.peek(index, |stripe| {
-                (0..stripe.db_count()).any(|db| stripe.db(db).is_some_and(|db| db.timed() > 0))
-            }) != Some(false)
-        })
+        let due = |own| match stripes.peek(self.own_stripe(own), Stripe::next_due_ms) {
+            Some(due) => due,
+            None => Some(self.now_ms + TICK_MS),
+        };
+        (0..self.own_stripes()).filter_map(due).min()
     }
 
     /// Lets paused clients go on when a pause is over. Those that another one holds come back.

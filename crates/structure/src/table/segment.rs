@@ -10,6 +10,7 @@
 
 use std::ptr::NonNull;
 
+use crate::prefetch::prefetch;
 use crate::record::{Record, RecordRef};
 
 pub(super) const SLOTS: u32 = 8;
@@ -120,6 +121,38 @@ impl Bucket {
         while matches != 0 {
             let slot = matches.trailing_zeros() / 8;
             if self.used >> slot & 1 != 0 && is_same(self.record::<T>(slot).key(), key) {
+                return Some(slot);
+            }
+            matches &= matches - 1;
+        }
+        None
+    }
+
+    /// Asks for the records whose tags match to be brought near.
+    #[inline]
+    pub(super) fn prefetch_matches(&self, hash: u64) {
+        let mut matches = self.matches(tag(hash));
+        while matches != 0 {
+            let slot = matches.trailing_zeros() / 8;
+            if self.used >> slot & 1 != 0 {
+                prefetch(self.pointer(slot).as_ptr());
+            }
+            matches &= matches - 1;
+        }
+    }
+
+    /// The first slot with the tag of `hash` whose record `is_it` accepts.
+    #[inline]
+    fn find_tagged<T>(
+        &self,
+        hash: u64,
+        is_it: &mut impl FnMut(RecordRef<'_, T>) -> bool,
+    ) -> Option<u32> {
+        let mut matches = self.matches(tag(hash));
+        while matches != 0 {
+            let slot = matches.trailing_zeros() / 8;
+            let is_used = self.used >> slot & 1 != 0 && self.tags[slot as usize] == tag(hash);
+            if is_used && is_it(self.record::<T>(slot)) {
                 return Some(slot);
             }
             matches &= matches - 1;
@@ -451,6 +484,46 @@ impl<T> Segment<T> {
             for stashed in self.stash.iter().filter(|s| s.home == home) {
                 each(stashed.record.view());
             }
+        }
+    }
+
+    /// The place of the first record that may have the home bucket `home` and the tag of `hash`,
+    /// and for which `is_it` is true.
+    #[inline]
+    pub(super) fn find_tagged(
+        &self,
+        home: u32,
+        hash: u64,
+        mut is_it: impl FnMut(RecordRef<'_, T>) -> bool,
+    ) -> Option<Place> {
+        let bucket = &self.slice()[home as usize];
+        if let Some(slot) = bucket.find_tagged(hash, &mut is_it) {
+            return Some(Place::Bucket(home, slot));
+        }
+        if bucket.displaced > 0 {
+            let next = self.next(home);
+            if let Some(slot) = self.slice()[next as usize].find_tagged(hash, &mut is_it) {
+                return Some(Place::Bucket(next, slot));
+            }
+        }
+        if bucket.stashed > 0 {
+            let is_it = |s: &Stashed<T>| {
+                s.home == home && tag(s.hash) == tag(hash) && is_it(s.record.view())
+            };
+            let index = self.stash.iter().position(is_it)?;
+            return Some(Place::Stash(u32::try_from(index).ok()?));
+        }
+        None
+    }
+
+    /// Asks for the records that may have the home bucket `home` and the tag of `hash` to be
+    /// brought near.
+    #[inline]
+    pub(super) fn prefetch_tagged(&self, home: u32, hash: u64) {
+        let bucket = &self.slice()[home as usize];
+        bucket.prefetch_matches(hash);
+        if bucket.displaced > 0 {
+            self.slice()[self.next(home) as usize].prefetch_matches(hash);
         }
     }
 

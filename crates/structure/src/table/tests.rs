@@ -64,6 +64,29 @@ proptest! {
     }
 
     #[test]
+    fn a_hint_leads_to_its_key(wanted in proptest::collection::vec(any::<bool>(), 1..3000)) {
+        let (mut table, mut map) = (table(5), BTreeMap::new());
+        for (n, &is_wanted) in (0..).zip(&wanted) {
+            add(&mut table, &key(n), i64::from(is_wanted));
+            map.insert(key(n), is_wanted);
+        }
+        let mut hints: Vec<_> = map.keys().map(|key| table.hint(hash(&SEED, key))).collect();
+        hints.sort_unstable();
+        for hint in hints {
+            table.prefetch_hinted_bucket(hint);
+            table.prefetch_hinted_record(hint);
+            let is_wanted = |record: RecordRef<'_, String>| record.value() == ValueRef::Int(1);
+            table.take_hinted(hint, is_wanted, |hash, record| {
+                assert_eq!(hash, super::hash(&SEED, record.key()));
+                assert_eq!(map.remove(record.key()), Some(true));
+            });
+        }
+        table.check_invariants();
+        prop_assert!(map.values().all(|is_wanted| !is_wanted));
+        prop_assert_eq!(table.len(), map.len());
+    }
+
+    #[test]
     fn a_scan_shows_what_stays_while_the_table_grows_and_shrinks(
         count in 1usize..50,
         change in 1u32..300,

@@ -2,12 +2,10 @@
 //!
 //! # Invariants
 //! - A deadline that has passed already deletes the key at once, and says `del`, not `expired`.
-//! - Deadlines are kept with 48 bits of milliseconds; later ones are cut to the year 10889.
 
 use command::arg::*;
 use command::{Acl, Arity, Flags, Group, KeySpec, Shape};
 use resp::{Args, Writer};
-use structure::record::DEADLINE_MS_MAX;
 
 use crate::error::shown;
 use crate::handler::runs;
@@ -106,7 +104,7 @@ fn set(
         out.int(0);
         return Ok(());
     }
-    let at = u64::try_from(at).unwrap_or(0).min(DEADLINE_MS_MAX);
+    let at = u64::try_from(at).unwrap_or(0);
     if at <= cx.now_ms {
         cx.remove(key);
         cx.changed(key, Class::GENERIC, "del");

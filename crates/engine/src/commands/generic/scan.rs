@@ -248,7 +248,7 @@ fn randomkey(cx: &mut Context<'_>, _: Args<'_>, out: &mut Writer<'_>) -> Result<
             return Ok(());
         }
         let key = record.key().to_vec();
-        cx.expire(cx.hash(&key), &key, false);
+        cx.expire(cx.hash(&key), &key);
     }
     let living = (0..cx.keyspace.count())
         .filter_map(|index| cx.keyspace.get(index).db(db))

@@ -1,7 +1,5 @@
 //! Deadlines of the fields of hashes: HEXPIRE, HTTL, HPERSIST and their relatives.
 
-use std::sync::atomic::Ordering;
-
 use command::arg::*;
 use command::{Acl, Arity, Flags, Group, KeySpec, Shape};
 use resp::{Args, Writer};
@@ -186,10 +184,12 @@ fn expire(
         return Ok(());
     }
     if dead {
+        let hash = cx.hash(key);
+        cx.stripe(hash).stats.expired_fields += changed;
         removed_fields(cx, key, empty);
         return Ok(());
     }
-    cx.shared.field_deadlines.store(true, Ordering::Relaxed);
+    cx.fields_timed(key);
     if cx.is_logged() {
         let (at, number) = (at.to_string(), count.to_string());
         let mut words: Vec<&[u8]> = vec![b"HPEXPIREAT", key, at.as_bytes()];

@@ -1,7 +1,5 @@
 //! HGETDEL, HGETEX and HSETEX: fields read or written together with what becomes of them.
 
-use std::sync::atomic::Ordering;
-
 use command::arg::*;
 use command::{Acl, Arity, Flags, Group, KeySpec, Shape};
 use resp::{Args, Writer};
@@ -223,7 +221,7 @@ fn hgetex(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
     match options.at {
         Some(_) if dead => removed_fields(cx, key, empty),
         Some(_) => {
-            cx.shared.field_deadlines.store(true, Ordering::Relaxed);
+            cx.fields_timed(key);
             cx.changed(key, Class::HASH, "hexpire");
         }
         None => cx.changed(key, Class::HASH, "hpersist"),
@@ -305,7 +303,7 @@ fn hsetex(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
         cx.put_object(key, Object::Hash(fresh));
     }
     if options.at.is_some() {
-        cx.shared.field_deadlines.store(true, Ordering::Relaxed);
+        cx.fields_timed(key);
     }
     if let Some(at) = options.at.filter(|_| cx.is_logged()) {
         let (at, number) = (at.to_string(), count.to_string());

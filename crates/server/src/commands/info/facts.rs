@@ -61,6 +61,8 @@ pub struct DbFacts {
     pub keys: usize,
     /// Those that have a deadline.
     pub timed: usize,
+    /// How many hashes have fields with a deadline.
+    pub timed_hashes: usize,
     /// About how long these have to live, in milliseconds.
     pub ttl_ms: u64,
     /// Bytes of its tables.
@@ -185,6 +187,7 @@ fn databases(cx: &mut Context<'_>) -> Vec<DbFacts> {
             number,
             keys: 0,
             timed: 0,
+            timed_hashes: 0,
             ttl_ms: 0,
             table_bytes: 0,
         };
@@ -195,6 +198,7 @@ fn databases(cx: &mut Context<'_>) -> Vec<DbFacts> {
             };
             facts.keys += db.table.len();
             facts.timed += db.timed();
+            facts.timed_hashes += db.timed_hashes();
             facts.table_bytes += db.memory_bytes();
             if db.timed() == 0 || ttl_count >= TTL_SAMPLES as u64 {
                 continue;

@@ -403,8 +403,12 @@ const STATS: &[Field] = &[
     ("sync_full", zero),
     ("sync_partial_ok", zero),
     ("sync_partial_err", zero),
-    ("expired_subkeys", zero),
-    ("expired_subkeys_active", zero),
+    ("expired_subkeys", |facts| {
+        show(facts.keyspace.expired_fields)
+    }),
+    ("expired_subkeys_active", |facts| {
+        show(facts.keyspace.expired_fields_active)
+    }),
     ("expired_keys", |facts| show(facts.keyspace.expired)),
     ("expired_keys_active", |facts| {
         show(facts.keyspace.expired_active)

@@ -98,8 +98,8 @@ pub fn keyspace(facts: &Facts, text: &mut String) {
     for db in &facts.dbs {
         let _ = write!(
             text,
-            "db{}:keys={},expires={},avg_ttl={},subexpiry=0\r\n",
-            db.number, db.keys, db.timed, db.ttl_ms
+            "db{}:keys={},expires={},avg_ttl={},subexpiry={}\r\n",
+            db.number, db.keys, db.timed, db.ttl_ms, db.timed_hashes
         );
     }
 }
