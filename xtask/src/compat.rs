@@ -2,8 +2,8 @@
 //!
 //! The facts of the real servers are in `testkit/compat/*.json`. Ours are read from the table of
 //! commands, the configuration's table and INFO's fields, so nothing has to run. The commands that
-//! are there stand in `testkit/compat/have.txt`, a generated file: `cargo xtask gen` refuses to take
-//! one away, so that the list only grows.
+//! are there stand in `testkit/compat/have.txt`, a generated file: `cargo xtask gen` refuses to
+//! take one away, so that the list only grows.
 
 use std::collections::{BTreeMap, BTreeSet};
 

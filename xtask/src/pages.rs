@@ -1,8 +1,8 @@
 //! `cargo xtask gen`: the files that are rendered from the source.
 //!
 //! Generated files are committed. [`files`] lists them: the page of each group of commands, the
-//! documented configuration file, and the record of the commands that are there. The tidy test renders them again and fails where the committed
-//! file differs.
+//! documented configuration file, and the record of the commands that are there. The tidy test
+//! renders them again and fails where the committed file differs.
 
 mod commands;
 

@@ -379,7 +379,6 @@ mod tests {
             deadline_ms: None,
             kind: KINDS[kind],
             on_missing: is_group,
-            null_bulk: false,
             keys: vec![1],
             replace: Vec::new(),
         };

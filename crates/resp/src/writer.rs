@@ -69,8 +69,8 @@ impl<'a> Writer<'a> {
         self.line(b'+', text.as_bytes());
     }
 
-    /// An error, its code first: `ERR …`. Line breaks become spaces. A character up to U+00FF is one
-    /// byte, so that a client's word comes back as it was; any other is UTF-8.
+    /// An error, its code first: `ERR …`. Line breaks become spaces. A character up to U+00FF is
+    /// one byte, so that a client's word comes back as it was; any other is UTF-8.
     pub fn error(&mut self, text: &str) {
         self.raw(b"-");
         let mut utf8 = [0; 4];
