@@ -1,5 +1,6 @@
 //! The command families: each command's declaration directly above its handler.
 
+pub mod array;
 pub mod bitmap;
 pub mod connection;
 pub mod database;
@@ -20,6 +21,7 @@ use crate::Command;
 
 /// All families of the engine.
 pub const FAMILIES: &[&[Command]] = &[
+    array::COMMANDS,
     bitmap::COMMANDS,
     connection::COMMANDS,
     database::COMMANDS,

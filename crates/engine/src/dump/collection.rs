@@ -34,7 +34,7 @@ pub(super) fn write(out: &mut Vec<u8>, object: &Object) -> Option<()> {
         Object::Set(set) => write_set(out, set),
         Object::SortedSet(sorted) => write_sorted_set(out, sorted),
         Object::Hash(hash) => write_hash(out, hash),
-        Object::Stream(_) => return None,
+        Object::Stream(_) | Object::Array(_) => return None,
     }
     Some(())
 }
