@@ -63,6 +63,8 @@ mod kind {
     pub const STREAM_4: u8 = 26;
     pub const STREAM_5: u8 = 27;
     pub const ARRAY: u8 = 28;
+    pub const HASH_NAMED_LISTPACK: u8 = 29;
+    pub const HASH_NAMED: u8 = 31;
 }
 
 /// Why a payload was refused.

@@ -146,7 +146,7 @@ fn damage_behind_a_right_checksum_is_refused_or_harmless() {
 
 #[test]
 fn counts_are_not_believed() {
-    for kind in 0..=kind::ARRAY {
+    for kind in 0..=kind::HASH_NAMED {
         let huge = [&[kind, 0x81][..], &[0xff; 8]].concat();
         assert_eq!(
             loaded(&sealed(&huge)).unwrap_err(),
@@ -211,5 +211,24 @@ fn arrays_are_read_as_redis_reads_them() {
     ] {
         let refused = loaded(&sealed(content)).unwrap_err();
         assert_eq!(refused, Refused::Content, "{content:?}");
+    }
+}
+
+#[test]
+fn hashes_of_named_fields_are_read() {
+    let pack: &[u8] = b"\x1d\x00\x11\x11\x00\x00\x00\x03\x00\x81a\x02\x81c\x02\x82bb\x03\xff\
+        \x12\x12\x00\x00\x00\x04\x00\x01\x01\x01\x01\x03\x01\x83two\x04\xff";
+    let mixed: &[u8] = b"\x1f\x00\x11\x11\x00\x00\x00\x03\x00\x81a\x02\x81c\x02\x82bb\x03\xff\
+        \xc0\x01\xc0\x03\x03two";
+    let plain: &[u8] = b"\x1f\x01\x03\x01a\x01c\x02bb\xc0\x01\xc0\x03\x03two";
+    for content in [pack, mixed, plain] {
+        let value = loaded(&sealed(content)).expect("Redis's own");
+        let again = dumped(&value);
+        let fields: &[u8] = b"\x81a\x02\x01\x01\x81c\x02\x03\x01\x82bb\x03\x83two\x04\xff";
+        assert!(again[..again.len() - FOOTER].ends_with(fields), "{again:?}");
+        for end in 0..content.len() {
+            let refused = loaded(&sealed(&content[..end])).unwrap_err();
+            assert_eq!(refused, Refused::Content, "cut at {end}");
+        }
     }
 }
