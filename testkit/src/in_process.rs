@@ -400,14 +400,16 @@ fn directive(settings: &mut Settings, name: &str, value: Option<&str>) -> Result
         "stream-node-max-entries" => swap(&mut settings.stream_node_entries, value),
         "stream-idmp-duration" => swap(&mut settings.stream_idmp_duration, value),
         "stream-idmp-maxsize" => swap(&mut settings.stream_idmp_maxsize, value),
+        "array-slice-size" => swap(&mut settings.array_slice_size, value),
+        "array-sparse-kmax" => swap(&mut settings.array_sparse_kmax, value),
         _ => Err("only a server has it".to_owned()),
     }
 }
 
 /// The letters of event classes at the places of their bits; a blank is a bit that none has.
-const EVENT_LETTERS: &str = "KEg$lshzxetm dnoc";
+const EVENT_LETTERS: &str = "KEg$lshzxetm dnocaSTIV";
 /// What the letter `A` stands for.
-const EVENTS_ALL: &str = "g$lshzxetd";
+const EVENTS_ALL: &str = "g$lshzxetda";
 
 fn event_classes(letters: &str) -> Option<u32> {
     letters

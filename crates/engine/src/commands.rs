@@ -1,5 +1,6 @@
 //! The command families: each command's declaration directly above its handler.
 
+pub mod array;
 pub mod bitmap;
 pub mod cluster;
 pub mod connection;
@@ -21,6 +22,7 @@ use crate::Command;
 
 /// All families of the engine.
 pub const FAMILIES: &[&[Command]] = &[
+    array::COMMANDS,
     bitmap::COMMANDS,
     cluster::COMMANDS,
     connection::COMMANDS,

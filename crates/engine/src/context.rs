@@ -428,6 +428,62 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// Whether somebody configured to hear of the fields of hashes, so that a list of them is worth
+    /// making.
+    #[inline]
+    pub fn hears_fields(&self) -> bool {
+        let notify = self.settings.notify;
+        notify & Class::HASH.0 != 0 && notify & Class::SUBKEYS.0 != 0
+    }
+
+    /// Publishes an event of a hash that says which fields it is about; none is no event.
+    #[inline]
+    pub fn notify_fields<'f>(
+        &mut self,
+        event: &str,
+        key: &[u8],
+        fields: impl IntoIterator<Item = &'f [u8]>,
+    ) {
+        if self.hears_fields() {
+            let fields: Vec<&[u8]> = fields.into_iter().collect();
+            if !fields.is_empty() {
+                self.publish_fields(event, key, &fields);
+            }
+        }
+    }
+
+    #[cold]
+    fn publish_fields(&mut self, event: &str, key: &[u8], fields: &[&[u8]]) {
+        let (db, classes) = (self.session.db, self.settings.notify);
+        let hears = |class: Class| classes & class.0 != 0;
+        let with_len = |text: &[u8]| [format!("{}:", text.len()).as_bytes(), text].concat();
+        let list: Vec<_> = fields.iter().map(|field| with_len(field)).collect();
+        let list = list.join(&b","[..]);
+        if hears(Class::SUBKEYSPACE) {
+            let channel = [format!("__subkeyspace@{db}__:").as_bytes(), key].concat();
+            let message = [event.as_bytes(), b"|", &list].concat();
+            self.publish(ChannelKind::Global, &channel, &message);
+        }
+        if hears(Class::SUBKEYEVENT) {
+            let channel = format!("__subkeyevent@{db}__:{event}");
+            let message = [&with_len(key)[..], b"|", &list].concat();
+            self.publish(ChannelKind::Global, channel.as_bytes(), &message);
+        }
+        // A key with a new line would make the channel ambiguous: Redis leaves it out.
+        if hears(Class::SUBKEYSPACEITEM) && !key.contains(&b'\n') {
+            let prefix = [format!("__subkeyspaceitem@{db}__:").as_bytes(), key, b"\n"].concat();
+            for field in fields {
+                let channel = [&prefix[..], field].concat();
+                self.publish(ChannelKind::Global, &channel, event.as_bytes());
+            }
+        }
+        if hears(Class::SUBKEYSPACEEVENT) {
+            let prefix = format!("__subkeyspaceevent@{db}__:{event}|");
+            let channel = [prefix.as_bytes(), key].concat();
+            self.publish(ChannelKind::Global, &channel, &list);
+        }
+    }
+
     /// Publishes a message; returns how many receive it.
     pub fn publish(&mut self, kind: ChannelKind, channel: &[u8], message: &[u8]) -> usize {
         let hash = self.shared.hash(channel);
@@ -494,13 +550,18 @@ impl<'a> Context<'a> {
     #[cold]
     pub fn expire_fields(&mut self, key: &[u8], limit: usize, active: bool) -> usize {
         let (db, hash, now_ms) = (self.session.db, self.hash(key), self.now_ms);
+        let (listening, mut gone) = (self.hears_fields(), Vec::new());
         let stripe = self.stripe(hash);
         let table = stripe.db_mut(db).map(|db| &mut db.table);
         let object = table.and_then(|table| table.find_mut(hash, key)?.into_object());
         let Some(Object::Hash(fields)) = object else {
             return 0;
         };
-        let removed = fields.expire_due(now_ms, limit, |_| {});
+        let removed = fields.expire_due(now_ms, limit, |field| {
+            if listening {
+                gone.push(field.to_vec());
+            }
+        });
         let is_empty = fields.is_empty();
         let stats = &mut stripe.stats;
         stats.expired_fields += removed as u64;
@@ -514,6 +575,7 @@ impl<'a> Context<'a> {
         }
         if removed > 0 {
             self.changed(key, Class::HASH, "hexpired");
+            self.notify_fields("hexpired", key, gone.iter().map(Vec::as_slice));
         }
         if is_empty {
             self.remove_empty(key);

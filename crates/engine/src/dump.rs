@@ -13,6 +13,7 @@
 //! - What is read is built by the same calls as commands use, so the configured limits, not the
 //!   sender's, choose how it is kept.
 
+mod array;
 mod collection;
 mod cursor;
 mod lzf;
@@ -61,6 +62,9 @@ mod kind {
     pub const HASH_LISTPACK_TIMED: u8 = 25;
     pub const STREAM_4: u8 = 26;
     pub const STREAM_5: u8 = 27;
+    pub const ARRAY: u8 = 28;
+    pub const HASH_NAMED_LISTPACK: u8 = 29;
+    pub const HASH_NAMED: u8 = 31;
 }
 
 /// Why a payload was refused.
@@ -96,6 +100,7 @@ pub fn dump(value: ValueRef<'_, Object>) -> Option<Vec<u8>> {
             string::write(&mut out, bytes);
         }
         ValueRef::Object(Object::Stream(stream)) => stream::write(&mut out, stream)?,
+        ValueRef::Object(Object::Array(array)) => array::write(&mut out, array),
         ValueRef::Object(object) => collection::write(&mut out, object)?,
     }
     out.extend_from_slice(&VERSION.to_le_bytes());
@@ -128,6 +133,10 @@ fn value(content: &[u8], build: Build<'_>) -> Result<OwnedValue, Damaged> {
         kind::STREAM_1 | kind::STREAM_2 | kind::STREAM_3 | kind::STREAM_4 | kind::STREAM_5 => {
             let stream = stream::read(&mut from, kind, build)?;
             OwnedValue::Object(Box::new(Object::Stream(Box::new(stream))))
+        }
+        kind::ARRAY => {
+            let array = array::read(&mut from, build)?;
+            OwnedValue::Object(Box::new(Object::Array(Box::new(array))))
         }
         _ => OwnedValue::Object(Box::new(collection::read(&mut from, kind, build)?)),
     };

@@ -19,6 +19,8 @@ use std::cmp::Ordering;
 const TEXT_MAX: usize = 5 * 1024;
 /// Digits behind the point.
 const DECIMALS: usize = 17;
+/// Digits in all, where a number is shown by those.
+const SIGNIFICANT: i32 = 17;
 /// Exponents of the mantissa's lowest bit in numbers that x86-64 can hold.
 const EXPONENT_MAX: i32 = 16_383 - 63;
 const EXPONENT_MIN: i32 = -16_445 - 63;
@@ -184,6 +186,22 @@ impl Extended {
         }
     }
 
+    /// What stands before the point, where the number is between those of 64 bits with a sign.
+    pub fn truncated(self) -> Option<i64> {
+        if self.is_infinite() || self.exponent > 0 {
+            return None;
+        }
+        let cut = self.exponent.unsigned_abs();
+        let size = self.mantissa.checked_shr(cut).unwrap_or(0);
+        if self.negative {
+            return 0i64.checked_sub_unsigned(size);
+        }
+        // A fraction above the greatest of them is beyond it already.
+        let is_whole = size.checked_shl(cut).unwrap_or(0) == self.mantissa;
+        let int = i64::try_from(size).ok()?;
+        (int < i64::MAX || is_whole).then_some(int)
+    }
+
     fn signed(self, negative: bool) -> Self {
         Self { negative, ..self }
     }
@@ -261,6 +279,86 @@ impl Extended {
             text.insert(0, '-');
         }
         text
+    }
+}
+
+impl Extended {
+    /// The number with 17 significant digits, as `printf` has it with `%.17Lg`: an exponent where
+    /// it is below -4 or above 16, and no zeros at the end.
+    pub fn format_general(self) -> String {
+        if self.is_infinite() {
+            return self.format();
+        }
+        let sign = if self.negative { "-" } else { "" };
+        if self.mantissa == 0 {
+            return format!("{sign}0");
+        }
+        let (digits, exponent) = self.significant();
+        let digits = digits.trim_end_matches('0');
+        let before = exponent + 1;
+        if !(-4..SIGNIFICANT).contains(&exponent) {
+            let (first, rest) = digits.split_at(1);
+            let point = if rest.is_empty() { "" } else { "." };
+            let mark = if exponent < 0 { '-' } else { '+' };
+            return format!("{sign}{first}{point}{rest}e{mark}{:02}", exponent.abs());
+        }
+        match usize::try_from(before) {
+            Ok(before @ 1..) if before < digits.len() => {
+                let (whole, rest) = digits.split_at(before);
+                format!("{sign}{whole}.{rest}")
+            }
+            Ok(before @ 1..) => format!("{sign}{digits:0<before$}"),
+            _ => {
+                let zeros = "0".repeat(before.unsigned_abs() as usize);
+                format!("{sign}0.{zeros}{digits}")
+            }
+        }
+    }
+
+    /// The first 17 digits, rounded to the nearest, to even on a tie, and the power of ten of the
+    /// first of them.
+    fn significant(self) -> (String, i32) {
+        let mut big = Big::of(self.mantissa);
+        // Enough tens that what stays before the point has some digits more than are shown.
+        let mut tens = 0;
+        let mut more = false;
+        if self.exponent >= 0 {
+            big.shift_left(self.exponent.unsigned_abs());
+        } else {
+            let shift = self.exponent.unsigned_abs();
+            // The logarithm of two is a little above 0.301.
+            let needed = (i64::from(shift) - 63) * 302 / 1000 + i64::from(SIGNIFICANT) + 3;
+            tens = i32::try_from(needed.max(0)).unwrap_or(0);
+            (0..tens).for_each(|_| big.multiply_add(10, 0));
+            more = big.shift_right(shift);
+        }
+        let all = big.decimal();
+        let kept = SIGNIFICANT.unsigned_abs() as usize;
+        let mut exponent = i32::try_from(all.len()).unwrap_or(i32::MAX) - 1 - tens;
+        if all.len() <= kept {
+            return (format!("{all:0<kept$}"), exponent);
+        }
+        let (digits, rest) = all.split_at(kept);
+        let tail_more = more || rest[1..].bytes().any(|digit| digit != b'0');
+        let mut number: u64 = digits.parse().expect("17 digits");
+        let up = match rest.as_bytes()[0].cmp(&b'5') {
+            Ordering::Less => false,
+            Ordering::Greater => true,
+            Ordering::Equal => tail_more || number % 2 == 1,
+        };
+        number += u64::from(up);
+        let mut digits = number.to_string();
+        if digits.len() > kept {
+            digits.pop();
+            exponent += 1;
+        }
+        (digits, exponent)
+    }
+}
+
+impl From<i64> for Extended {
+    fn from(int: i64) -> Self {
+        Self::rounded(int < 0, int.unsigned_abs().into(), false, 0)
     }
 }
 
@@ -388,6 +486,17 @@ impl Big {
         }
     }
 
+    /// Cuts off the lowest bits; true where one of them was set.
+    fn shift_right(&mut self, count: u32) -> bool {
+        let limbs = ((count / 32) as usize).min(self.0.len());
+        let mut more = self.0.drain(..limbs).any(|limb| limb != 0);
+        for _ in 0..count % 32 {
+            more |= self.0.first().is_some_and(|limb| limb & 1 == 1);
+            self.halve();
+        }
+        more
+    }
+
     fn halve(&mut self) {
         let mut carry = 0;
         for limb in self.0.iter_mut().rev() {
@@ -444,6 +553,50 @@ mod tests {
 
     fn number(text: &str) -> Extended {
         Extended::parse(text.as_bytes()).unwrap_or_else(|| panic!("{text} is a number"))
+    }
+
+    #[test]
+    fn seventeen_digits_are_those_of_printf() {
+        for (text, shown) in [
+            ("0", "0"),
+            ("-0", "-0"),
+            ("5", "5"),
+            ("-7.50", "-7.5"),
+            ("0.1", "0.1"),
+            ("3.3", "3.3"),
+            ("9223372036854775807", "9.2233720368547758e+18"),
+            ("9007199254740993", "9007199254740993"),
+            ("12345678901234567", "12345678901234567"),
+            ("99999999999999999", "99999999999999999"),
+            ("99999999999999999.9", "1e+17"),
+            ("123456789012345678901234567890", "1.2345678901234568e+29"),
+            ("123456789.123456789", "123456789.12345679"),
+            ("0.0001", "0.0001"),
+            ("0.00001", "1e-05"),
+            ("1.5e-7", "1.5e-07"),
+            ("1e4000", "1e+4000"),
+            ("1e-4000", "1e-4000"),
+            ("-inf", "-inf"),
+        ] {
+            assert_eq!(number(text).format_general(), shown, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_stands_before_the_point_is_cut_out() {
+        for (text, int) in [
+            ("3.99", Some(3)),
+            ("-3.99", Some(-3)),
+            ("1e-400", Some(0)),
+            ("9223372036854775807", Some(i64::MAX)),
+            ("9223372036854775807.5", None),
+            ("-9223372036854775808", Some(i64::MIN)),
+            ("9223372036854775808", None),
+            ("1e40", None),
+            ("inf", None),
+        ] {
+            assert_eq!(number(text).truncated(), int, "{text}");
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub mod number;
 pub mod object;
 pub mod pubsub;
 pub mod random;
+pub mod regex;
 pub mod session;
 pub mod settings;
 pub mod stats;

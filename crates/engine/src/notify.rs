@@ -37,4 +37,16 @@ impl Class {
     pub const OVERWRITTEN: Self = Self(1 << 15);
     /// `c`: keys whose type changed; not part of `A`.
     pub const TYPE_CHANGED: Self = Self(1 << 16);
+    /// `a`: sparse arrays.
+    pub const ARRAY: Self = Self(1 << 17);
+    /// `S`: events with their fields on `__subkeyspace@<db>__:<key>`.
+    pub const SUBKEYSPACE: Self = Self(1 << 18);
+    /// `T`: the same on `__subkeyevent@<db>__:<event>`.
+    pub const SUBKEYEVENT: Self = Self(1 << 19);
+    /// `I`: an event a field, on `__subkeyspaceitem@<db>__:<key>`, a new line, and the field.
+    pub const SUBKEYSPACEITEM: Self = Self(1 << 20);
+    /// `V`: the fields on `__subkeyspaceevent@<db>__:<event>|<key>`.
+    pub const SUBKEYSPACEEVENT: Self = Self(1 << 21);
+    /// Those that tell of fields.
+    pub const SUBKEYS: Self = Self(0b1111 << 18);
 }

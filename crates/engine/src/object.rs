@@ -6,6 +6,7 @@ pub mod sorted_set;
 pub mod transfer;
 
 use resp::Writer;
+use structure::array::Array;
 use structure::hash::Seed;
 use structure::list::List;
 use structure::listpack::Entry;
@@ -49,6 +50,8 @@ pub enum Object {
     Hash(Hash),
     /// A stream.
     Stream(Box<Stream>),
+    /// A sparse array.
+    Array(Box<Array>),
 }
 
 /// The type of a value.
@@ -66,6 +69,8 @@ pub enum Kind {
     Hash,
     /// A stream.
     Stream,
+    /// A sparse array.
+    Array,
 }
 
 /// Replies with one element of a collection.
@@ -95,6 +100,7 @@ impl Kind {
             Self::SortedSet => "zset",
             Self::Hash => "hash",
             Self::Stream => "stream",
+            Self::Array => "array",
         }
     }
 }
@@ -161,6 +167,7 @@ impl Object {
             Self::SortedSet(_) => Kind::SortedSet,
             Self::Hash(_) => Kind::Hash,
             Self::Stream(_) => Kind::Stream,
+            Self::Array(_) => Kind::Array,
         }
     }
 
@@ -172,6 +179,7 @@ impl Object {
             Self::SortedSet(sorted) => sorted.encoding(),
             Self::Hash(hash) => hash.encoding(),
             Self::Stream(_) => "stream",
+            Self::Array(_) => "sliced-array",
         }
     }
 
@@ -183,6 +191,7 @@ impl Object {
             Self::SortedSet(sorted) => sorted.len(),
             Self::Hash(hash) => hash.len(),
             Self::Stream(stream) => usize::try_from(stream.len()).unwrap_or(usize::MAX),
+            Self::Array(array) => usize::try_from(array.count()).unwrap_or(usize::MAX),
         }
     }
 
@@ -205,6 +214,7 @@ impl Object {
                 Self::SortedSet(sorted) => sorted.memory_bytes(),
                 Self::Hash(hash) => hash.memory_bytes(),
                 Self::Stream(stream) => stream.memory_bytes(),
+                Self::Array(array) => size_of::<Array>() + array.memory_bytes(),
             }
     }
 
@@ -216,6 +226,7 @@ impl Object {
             Self::SortedSet(sorted) => sorted.free_some(budget),
             Self::Hash(hash) => hash.free_some(budget),
             Self::Stream(stream) => stream.free_some(budget),
+            Self::Array(array) => array.free_some(budget),
         }
     }
 }

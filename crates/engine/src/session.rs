@@ -1,6 +1,6 @@
 //! What the engine knows of a client.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -45,6 +45,20 @@ pub struct Session {
     pub reply_mode: ReplyMode,
     /// Close it when its output is sent.
     pub closing: bool,
+    /// HIMPORT PREPARE: lists of fields, by their names.
+    pub fieldsets: Option<Box<Fieldsets>>,
+}
+
+/// Lists of fields by their names.
+pub type Fieldsets = BTreeMap<Box<[u8]>, Fieldset>;
+
+/// The fields of hashes that are to be imported.
+#[derive(Debug)]
+pub struct Fieldset {
+    /// The fields, the short ones first.
+    pub fields: OwnedArgs,
+    /// For each of them, the place of its value among those that a client sends.
+    pub places: Box<[u32]>,
 }
 
 /// CLIENT REPLY.
@@ -133,6 +147,7 @@ impl Session {
             last_command: u16::MAX,
             reply_mode: ReplyMode::On,
             closing: false,
+            fieldsets: None,
         }
     }
 

@@ -50,6 +50,10 @@ pub struct Settings {
     pub stream_idmp_duration: u64,
     /// `stream-idmp-maxsize`.
     pub stream_idmp_maxsize: u64,
+    /// `array-slice-size`: a power of two.
+    pub array_slice_size: u32,
+    /// `array-sparse-kmax`.
+    pub array_sparse_kmax: u32,
     /// Whether `requirepass` is set, so that a client begins unauthenticated.
     pub requires_password: bool,
 }
@@ -116,6 +120,8 @@ impl Default for Settings {
             stream_node_entries: 100,
             stream_idmp_duration: 100,
             stream_idmp_maxsize: 100,
+            array_slice_size: 4096,
+            array_sparse_kmax: 10,
             requires_password: false,
         }
     }

@@ -293,6 +293,8 @@ pub fn settings_of(config: &Config) -> Settings {
         stream_node_entries: size(config.stream_node_max_entries),
         stream_idmp_duration: u64::from(config.stream_idmp_duration_s),
         stream_idmp_maxsize: u64::from(config.stream_idmp_maxsize),
+        array_slice_size: config.array_slice_size,
+        array_sparse_kmax: config.array_sparse_kmax,
         requires_password: config.requirepass.is_some(),
     }
 }

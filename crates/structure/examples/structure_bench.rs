@@ -10,6 +10,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
+use structure::array::Array;
 use structure::hash::{Seed, hash};
 use structure::packed::PackedTable;
 use structure::zset::{ScoreBound, SortedSet};
@@ -232,6 +233,46 @@ fn sorted(elements: u64) {
     }
 }
 
+fn arrays(elements: u64) {
+    let mut random = Random(99);
+    for (name, step, text) in [
+        ("dense, small integers", 1, false),
+        ("dense, 15-byte texts", 1, true),
+        ("one element in 4096 indexes", 4096, false),
+        ("far apart", 1 << 40, false),
+    ] {
+        println!("-- array, {name}, {elements}");
+        let before = now();
+        let mut array = Array::new(4096);
+        let set = |array: &mut Array, index: u64, n: u64| match text {
+            true => array.set(index, &member(n)),
+            false => array.set(index, &member(n % 90 + 10)[13..]),
+        };
+        timed("append", elements, |n| {
+            set(&mut array, n * step, n);
+        });
+        bytes("", elements, array.memory_bytes(), before);
+        timed("get a random one", elements, |_| {
+            black_box(array.get(random.below(elements) * step));
+        });
+        timed("set a random one", elements, |n| {
+            set(&mut array, random.below(elements) * step, n);
+        });
+        timed("100 from a random one", elements / 100, |_| {
+            let from = random.below(elements) * step;
+            array.range(from, u64::MAX - 1).take(100).for_each(|entry| {
+                black_box(entry);
+            });
+        });
+        timed("remove and set a random one", elements, |n| {
+            let index = random.below(elements) * step;
+            array.remove(index);
+            set(&mut array, index, n);
+        });
+        bytes("after that", elements, array.memory_bytes(), before);
+    }
+}
+
 /// What the machine gives right now: chained reads of 16 MB, and a `std` map of the same members.
 fn reference(elements: u64) {
     println!("-- for comparison");
@@ -264,4 +305,5 @@ fn main() {
     reference(elements);
     packed(elements);
     sorted(elements);
+    arrays(elements);
 }

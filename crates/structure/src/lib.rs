@@ -1,5 +1,6 @@
 //! The data structures of the keyspace. Most of the `unsafe` of Tidemill lives here.
 
+pub mod array;
 pub mod decimal;
 mod growth;
 pub mod hash;

@@ -10,6 +10,7 @@
 mod draws;
 mod expiry;
 mod fields;
+mod import;
 mod number;
 
 use std::sync::atomic::Ordering;
@@ -35,6 +36,7 @@ pub(super) const COMMANDS: &[Command] = &[
     HGETALL,
     fields::HGETDEL,
     fields::HGETEX,
+    import::HIMPORT,
     number::HINCRBY,
     number::HINCRBYFLOAT,
     HKEYS,
@@ -153,10 +155,10 @@ fn set_pairs(cx: &mut Context<'_>, args: Args<'_>) -> Result<usize, CommandError
     if !args.len().is_multiple_of(2) {
         return Err(cx.arity_error());
     }
-    let terms = cx.terms();
-    change(cx, args.at(1), "hset", |hash| {
-        Ok(fill(hash, terms, args, 2))
-    })
+    let (key, terms) = (args.at(1), cx.terms());
+    let added = change(cx, key, "hset", |hash| Ok(fill(hash, terms, args, 2)))?;
+    cx.notify_fields("hset", key, args.from(2).iter().step_by(2));
+    Ok(added)
 }
 
 /// Sets the pairs that begin at word `first`; returns how many fields are new.
@@ -221,6 +223,7 @@ fn hsetnx(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
     change(cx, key, "hset", |hash| {
         Ok(hash.set(terms, field, value, Ttl::Clear))
     })?;
+    cx.notify_fields("hset", key, [field]);
     out.int(1);
     Ok(())
 }
@@ -299,28 +302,36 @@ const HDEL: Command = Command {
 
 fn hdel(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let (key, terms) = (args.at(1), cx.terms());
+    let listening = cx.hears_fields();
     let Some(hash) = edit(cx, key)? else {
         out.int(0);
         return Ok(());
     };
-    let mut removed = 0;
+    let (mut removed, mut gone) = (0, Vec::new());
     for field in args.from(2).iter() {
-        removed += usize::from(hash.remove(terms, field));
+        if hash.remove(terms, field) {
+            removed += 1;
+            if listening {
+                gone.push(field);
+            }
+        }
         if hash.is_empty() {
             break;
         }
     }
     let empty = hash.is_empty();
     if removed > 0 {
-        removed_fields(cx, key, empty);
+        removed_fields(cx, key, &gone, empty);
     }
     out.count(removed);
     Ok(())
 }
 
-/// Reports that fields were removed, and removes the key if none is left.
-fn removed_fields(cx: &mut Context<'_>, key: &[u8], empty: bool) {
+/// Reports that fields were removed, and removes the key if none is left. `gone` may be empty where
+/// nobody hears of fields.
+fn removed_fields(cx: &mut Context<'_>, key: &[u8], gone: &[&[u8]], empty: bool) {
     cx.changed(key, Class::HASH, "hdel");
+    cx.notify_fields("hdel", key, gone.iter().copied());
     if empty {
         cx.remove_empty(key);
     } else if cx.shared.field_deadlines.load(Ordering::Relaxed) {

@@ -7,9 +7,12 @@
 //! hash:   (field, value)... | listpack of field, value
 //! timed:  earliest time 8, then (time - earliest + 1 or 0, field, value)...
 //!         | earliest time 8, listpack of field, value, time or 0
+//! named:  fields, then listpack of a number, value... | value...
+//!         with fields: 0, listpack | 1, field...
 //! ```
 //! What is counted begins with its count; a pack is a string. Small values are written in the form
-//! that they are kept in, so that the bytes are those that Redis writes.
+//! that they are kept in, so that the bytes are those that Redis writes. The named forms are those
+//! of hashes that HIMPORT made, which we read and keep as any other.
 
 use std::borrow::Cow;
 
@@ -34,7 +37,7 @@ pub(super) fn write(out: &mut Vec<u8>, object: &Object) -> Option<()> {
         Object::Set(set) => write_set(out, set),
         Object::SortedSet(sorted) => write_sorted_set(out, sorted),
         Object::Hash(hash) => write_hash(out, hash),
-        Object::Stream(_) => return None,
+        Object::Stream(_) | Object::Array(_) => return None,
     }
     Some(())
 }
@@ -160,6 +163,9 @@ pub(super) fn read(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<
         | kind::HASH_LISTPACK
         | kind::HASH_TIMED
         | kind::HASH_LISTPACK_TIMED => Object::Hash(read_hash(from, kind, build)?),
+        kind::HASH_NAMED_LISTPACK | kind::HASH_NAMED => {
+            Object::Hash(read_named_hash(from, kind, build)?)
+        }
         _ => return Err(Damaged),
     };
     if object.is_empty() {
@@ -341,6 +347,51 @@ fn read_hash(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<Hash, 
             for _ in 0..from.number()? {
                 add(&from.string()?, &from.string()?, None)?;
             }
+        }
+    }
+    Ok(hash)
+}
+
+/// A hash whose fields stand before its values.
+fn read_named_hash(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<Hash, Damaged> {
+    let fields: Vec<Vec<u8>> = match from.byte()? {
+        0 => elements(&pack(from)?)
+            .into_iter()
+            .map(Cow::into_owned)
+            .collect(),
+        1 => {
+            let mut fields = Vec::new();
+            for _ in 0..from.number()? {
+                fields.push(from.string()?.into_owned());
+            }
+            fields
+        }
+        _ => return Err(Damaged),
+    };
+    let mut hash = Hash::default();
+    let mut add = |field: &[u8], value: &[u8]| match transfer::add_field(
+        &mut hash,
+        (field, value, None),
+        build.settings,
+        build.seed,
+    ) {
+        true => Ok(()),
+        false => Err(Damaged),
+    };
+    if kind == kind::HASH_NAMED_LISTPACK {
+        let pack = pack(from)?;
+        // The first one is the number that Redis knows the fields by.
+        let items = elements(&pack);
+        let (_, values) = items.split_first().ok_or(Damaged)?;
+        if values.len() != fields.len() {
+            return Err(Damaged);
+        }
+        for (field, value) in fields.iter().zip(values) {
+            add(field, value)?;
+        }
+    } else {
+        for field in &fields {
+            add(field, &from.string()?)?;
         }
     }
     Ok(hash)

@@ -24,7 +24,7 @@ fn dumped(value: &OwnedValue) -> Vec<u8> {
 }
 
 /// Payloads that Redis 8.10 wrote, which we write alike.
-const SAME_AS_REDIS: [(&[u8], Kind); 7] = [
+const SAME_AS_REDIS: [(&[u8], Kind); 8] = [
     (
         b"\x00\xc0\x01\x0f\x00=\xfc\x82\xba\x7f\xad\xec\x04",
         Kind::String,
@@ -58,6 +58,14 @@ const SAME_AS_REDIS: [(&[u8], Kind); 7] = [
           \x01\x00\x00>&D-\xa2\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\
           \x00\x00\x01\x00@d@d\x00\x00\x00\x0f\x00AI\x08(\xe9\xa5\x04G",
         Kind::Stream,
+    ),
+    (
+        b"\x1c\x0c\x01\x0a\x00\x03\x01x\x01\x01\x05\x00\x00\x00\x00\x00\x00\x00\x02\x02\x00\x00\
+          \x00\x00\x00\x00\x0c@\x03\x03\x041.50\x04\x01\xf9\xff\xff\xff\xff\xff\xff\xff\x05\x03\
+          \x030.1\x06\x00\x08abcdefgh\x07\x02\x00\x00\x00\x00\x00\x00Y@\x08\x03\x00\x09\x00\x0d\
+          12345.0078125\x0a\x00\x139223372036854775807\x81\xff\xff\xff\xff\xff\xff\xff\xfe\x00\
+          \x0azzzzzzzzzz\x0f\x00Z\xd2\xb5n\x8e3\x1c\xc2",
+        Kind::Array,
     ),
 ];
 
@@ -138,7 +146,7 @@ fn damage_behind_a_right_checksum_is_refused_or_harmless() {
 
 #[test]
 fn counts_are_not_believed() {
-    for kind in 0..=kind::STREAM_5 {
+    for kind in 0..=kind::HASH_NAMED {
         let huge = [&[kind, 0x81][..], &[0xff; 8]].concat();
         assert_eq!(
             loaded(&sealed(&huge)).unwrap_err(),
@@ -165,4 +173,62 @@ fn what_producers_sent_is_remembered_over_a_dump() {
     let tail = &payload[behind..payload.len() - FOOTER];
     assert!(again[..again.len() - FOOTER].ends_with(tail), "{again:?}");
     assert_eq!(dumped(&loaded(&again).expect("our own")), again);
+}
+
+#[test]
+fn arrays_are_read_as_redis_reads_them() {
+    let double = |bits: u64| [&b"\x1c\x01\x00\x05\x02"[..], &bits.to_le_bytes()].concat();
+    for (content, element) in [
+        (b"\x1c\x01\x00\x05\x03\x01x".to_vec(), "x"),
+        (b"\x1c\x01\x00\x05\x00\xc0\x05".to_vec(), "5"),
+        (b"\x1c\x02\x00\x09\x03\x01x\x05\x03\x01y".to_vec(), "y"),
+        (b"\x1c\x02\x00\x05\x03\x01x\x05\x03\x01y".to_vec(), "y"),
+        (double(0.1f64.to_bits()), "0.09999999999999998"),
+        (double(2f64.powi(-14).to_bits()), "6.103515625e-5"),
+        (double((-0.0f64).to_bits()), "-0.0"),
+        (double(5f64.to_bits()), "5.0"),
+        (double(2f64.powi(63).to_bits()), "9223372036854776000.0"),
+        (double(f64::INFINITY.to_bits()), "inf"),
+    ] {
+        let value = loaded(&sealed(&content)).expect("Redis takes it");
+        let OwnedValue::Object(object) = value else {
+            panic!("{value:?}")
+        };
+        let Object::Array(array) = &*object else {
+            panic!("{object:?}")
+        };
+        let found = array.get(5).expect("an element").to_vec();
+        assert_eq!(found, element.as_bytes(), "{content:?}");
+    }
+    for content in [
+        &b"\x1c\x00\x00"[..],
+        b"\x1c\x01\x00\x81\xff\xff\xff\xff\xff\xff\xff\xff\x03\x01x",
+        b"\x1c\x01\x01\x81\xff\xff\xff\xff\xff\xff\xff\xff\x05\x03\x01x",
+        b"\x1c\x01\x02\x05\x05\x03\x01x",
+        b"\x1c\x01\x00\x05\x04\x01x",
+        b"\x1c\x01\x00\x05\x03\x0811111111",
+        b"\x1c\x02\x00\x05\x03\x01x",
+    ] {
+        let refused = loaded(&sealed(content)).unwrap_err();
+        assert_eq!(refused, Refused::Content, "{content:?}");
+    }
+}
+
+#[test]
+fn hashes_of_named_fields_are_read() {
+    let pack: &[u8] = b"\x1d\x00\x11\x11\x00\x00\x00\x03\x00\x81a\x02\x81c\x02\x82bb\x03\xff\
+        \x12\x12\x00\x00\x00\x04\x00\x01\x01\x01\x01\x03\x01\x83two\x04\xff";
+    let mixed: &[u8] = b"\x1f\x00\x11\x11\x00\x00\x00\x03\x00\x81a\x02\x81c\x02\x82bb\x03\xff\
+        \xc0\x01\xc0\x03\x03two";
+    let plain: &[u8] = b"\x1f\x01\x03\x01a\x01c\x02bb\xc0\x01\xc0\x03\x03two";
+    for content in [pack, mixed, plain] {
+        let value = loaded(&sealed(content)).expect("Redis's own");
+        let again = dumped(&value);
+        let fields: &[u8] = b"\x81a\x02\x01\x01\x81c\x02\x03\x01\x82bb\x03\x83two\x04\xff";
+        assert!(again[..again.len() - FOOTER].ends_with(fields), "{again:?}");
+        for end in 0..content.len() {
+            let refused = loaded(&sealed(&content[..end])).unwrap_err();
+            assert_eq!(refused, Refused::Content, "cut at {end}");
+        }
+    }
 }

@@ -102,6 +102,7 @@ impl Object {
                 Self::Hash(copy)
             }
             Self::Stream(stream) => Self::Stream(stream.clone()),
+            Self::Array(array) => Self::Array(array.clone()),
         }
     }
 }

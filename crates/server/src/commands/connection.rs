@@ -207,6 +207,7 @@ fn reset(cx: &mut Context<'_>, _: Args<'_>, out: &mut Writer<'_>) -> Result<(), 
     session.protocol = Protocol::Resp2;
     session.reply_mode = ReplyMode::On;
     session.no_touch = false;
+    session.fieldsets = None;
     session.authenticated = !cx.settings.requires_password;
     if let Some(client) = &ThreadHost::of(cx).client {
         client.names.lock().name = Box::default();

@@ -338,8 +338,8 @@ fn digest_value(record: RecordRef<'_, Object>) -> Digest {
             list.iter()
                 .for_each(|entry| framed(&mut bytes, entry.bytes(&mut text)));
         }
-        ValueRef::Object(stream @ Object::Stream(_)) => {
-            let dump = engine::dump::dump(ValueRef::Object(stream));
+        ValueRef::Object(whole @ (Object::Stream(_) | Object::Array(_))) => {
+            let dump = engine::dump::dump(ValueRef::Object(whole));
             framed(&mut bytes, &dump.unwrap_or_default());
         }
     }

@@ -74,6 +74,8 @@ pub struct Settings {
     pub stream_node_max_entries: u64,
     pub stream_idmp_duration_s: u32,
     pub stream_idmp_maxsize: u32,
+    pub array_slice_size: u32,
+    pub array_sparse_kmax: u32,
     // Freeing memory
     pub lazyfree_lazy_eviction: bool,
     pub lazyfree_lazy_expire: bool,
@@ -255,6 +257,8 @@ impl Settings {
             stream_node_max_entries: from.number("stream-node-max-entries"),
             stream_idmp_duration_s: from.number("stream-idmp-duration"),
             stream_idmp_maxsize: from.number("stream-idmp-maxsize"),
+            array_slice_size: from.number("array-slice-size"),
+            array_sparse_kmax: from.number("array-sparse-kmax"),
             lazyfree_lazy_eviction: from.on("lazyfree-lazy-eviction"),
             lazyfree_lazy_expire: from.on("lazyfree-lazy-expire"),
             lazyfree_lazy_server_del: from.on("lazyfree-lazy-server-del"),

@@ -428,9 +428,9 @@ const ENCODINGS: Group = Group {
                 max: 65536,
             },
         )
-        .accepted("Elements in one slice of an array."),
+        .acts("Indexes in one slice of an array, as ARINFO counts them."),
         integer("array-sparse-kmax", "10", 0, 256)
-            .accepted("Filled elements from which a slice of an array is stored densely."),
+            .acts("Elements up to which ARINFO counts a slice of an array as sparse."),
         integer("array-sparse-kmin", "5", 0, 256)
             .accepted("Filled elements below which a slice is stored sparsely again."),
         switch("vset-force-single-threaded-execution", "no")

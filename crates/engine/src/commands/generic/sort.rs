@@ -240,7 +240,9 @@ fn elements(object: &Object) -> Result<Vec<Vec<u8>>, CommandError> {
         Object::SortedSet(sorted) => {
             transfer::each_scored(sorted, |member, _| elements.push(member.to_vec()))
         }
-        Object::Hash(_) | Object::Stream(_) => return Err(CommandError::WrongType),
+        Object::Hash(_) | Object::Stream(_) | Object::Array(_) => {
+            return Err(CommandError::WrongType);
+        }
     }
     Ok(elements)
 }

@@ -153,14 +153,14 @@ fn expire(
         return Err("ERR Mandatory argument FIELDS is missing or not at the right position".into());
     };
     let fields = || (first..first + count).map(|index| args.at(index));
-    let terms = cx.terms();
+    let (terms, listening) = (cx.terms(), cx.hears_fields());
     out.array(count);
     let Some(hash) = edit(cx, key)? else {
         fields().for_each(|_| out.int(-2));
         return Ok(());
     };
     let dead = at <= terms.now_ms;
-    let mut changed = 0;
+    let (mut changed, mut told) = (0, Vec::new());
     for field in fields() {
         let Some(found) = hash.get(terms, field) else {
             out.int(-2);
@@ -171,6 +171,9 @@ fn expire(
             continue;
         }
         changed += 1;
+        if listening {
+            told.push(field);
+        }
         if dead {
             hash.remove(terms, field);
             out.int(2);
@@ -186,7 +189,7 @@ fn expire(
     if dead {
         let hash = cx.hash(key);
         cx.stripe(hash).stats.expired_fields += changed;
-        removed_fields(cx, key, empty);
+        removed_fields(cx, key, &told, empty);
         return Ok(());
     }
     cx.fields_timed(key);
@@ -201,10 +204,13 @@ fn expire(
             Some(Condition::Lt) => words.push(b"LT"),
         }
         words.extend([b"FIELDS", number.as_bytes()]);
-        words.extend(fields());
+        for field in fields() {
+            words.push(field);
+        }
         cx.rewrite(&words);
     }
     cx.changed(key, Class::HASH, "hexpire");
+    cx.notify_fields("hexpire", key, told);
     Ok(())
 }
 
@@ -482,13 +488,13 @@ fn hpersist(
 ) -> Result<(), CommandError> {
     let (key, terms) = (args.at(1), cx.terms());
     check_kind(cx, key)?;
-    let fields = fields_at(args, 2)?;
+    let (fields, listening) = (fields_at(args, 2)?, cx.hears_fields());
     out.array(fields.len());
     let Some(hash) = edit(cx, key)? else {
         fields.iter().for_each(|_| out.int(-2));
         return Ok(());
     };
-    let mut changed = false;
+    let (mut changed, mut told) = (false, Vec::new());
     for field in fields.iter() {
         match hash.get(terms, field).map(|found| found.deadline) {
             None => out.int(-2),
@@ -496,12 +502,16 @@ fn hpersist(
             Some(Some(_)) => {
                 hash.set_deadline(terms, field, None);
                 changed = true;
+                if listening {
+                    told.push(field);
+                }
                 out.int(1);
             }
         }
     }
     if changed {
         cx.changed(key, Class::HASH, "hpersist");
+        cx.notify_fields("hpersist", key, told);
     }
     Ok(())
 }

@@ -33,14 +33,19 @@ pub(super) const HGETDEL: Command = Command {
 fn hgetdel(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let (key, terms) = (args.at(1), cx.terms());
     check_kind(cx, key)?;
-    let fields = fields_at(args, 2)?;
+    let (fields, listening) = (fields_at(args, 2)?, cx.hears_fields());
     let mut hash = edit(cx, key)?;
     out.array(fields.len());
-    let mut removed = 0;
+    let (mut removed, mut gone) = (0, Vec::new());
     for field in fields.iter() {
         write_value(out, hash.as_deref(), terms, field);
-        if let Some(hash) = &mut hash {
-            removed += usize::from(hash.remove(terms, field));
+        if let Some(hash) = &mut hash
+            && hash.remove(terms, field)
+        {
+            removed += 1;
+            if listening {
+                gone.push(field);
+            }
         }
     }
     let empty = hash.is_some_and(|hash| hash.is_empty());
@@ -50,7 +55,7 @@ fn hgetdel(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result
             words.extend(fields.iter());
             cx.rewrite(&words);
         }
-        removed_fields(cx, key, empty);
+        removed_fields(cx, key, &gone, empty);
     }
     Ok(())
 }
@@ -183,10 +188,11 @@ fn hgetex(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
     let options = options(cx, args, 1, ("PERSIST", "hgetex"))?;
     let (first, count) = options.fields.ok_or_else(no_fields)?;
     let fields = || (first..first + count).map(|index| args.at(index));
+    let listening = cx.hears_fields();
     let mut hash = edit(cx, key)?;
     out.array(count);
     let dead = options.at.is_some_and(|at| at <= terms.now_ms);
-    let mut changed = 0;
+    let (mut changed, mut told) = (0, Vec::new());
     for field in fields() {
         write_value(out, hash.as_deref(), terms, field);
         let Some(hash) = &mut hash else {
@@ -200,6 +206,9 @@ fn hgetex(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
             (None, _) => false,
         };
         changed += usize::from(change);
+        if change && listening {
+            told.push(field);
+        }
     }
     let empty = hash.is_some_and(|hash| hash.is_empty());
     if changed == 0 {
@@ -215,16 +224,22 @@ fn hgetex(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
         if !dead {
             words.extend([b"FIELDS", number.as_bytes()]);
         }
-        words.extend(fields());
+        for field in fields() {
+            words.push(field);
+        }
         cx.rewrite(&words);
     }
     match options.at {
-        Some(_) if dead => removed_fields(cx, key, empty),
+        Some(_) if dead => removed_fields(cx, key, &told, empty),
         Some(_) => {
             cx.fields_timed(key);
             cx.changed(key, Class::HASH, "hexpire");
+            cx.notify_fields("hexpire", key, told);
         }
-        None => cx.changed(key, Class::HASH, "hpersist"),
+        None => {
+            cx.changed(key, Class::HASH, "hpersist");
+            cx.notify_fields("hpersist", key, told);
+        }
     }
     Ok(())
 }
@@ -312,9 +327,15 @@ fn hsetex(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
         words.extend(pairs().flat_map(|(field, value)| [field, value]));
         cx.rewrite(&words);
     }
+    let fields = || pairs().map(|(field, _)| field);
+    if is_new && empty {
+        cx.notify(Class::NEW, "new", key);
+    }
     cx.changed(key, Class::HASH, "hset");
+    cx.notify_fields("hset", key, fields());
     if dead {
         cx.notify(Class::HASH, "hdel", key);
+        cx.notify_fields("hdel", key, fields());
         if empty && is_new {
             cx.notify(Class::GENERIC, "del", key);
         } else if empty {
@@ -322,6 +343,7 @@ fn hsetex(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
         }
     } else if options.at.is_some() {
         cx.notify(Class::HASH, "hexpire", key);
+        cx.notify_fields("hexpire", key, fields());
     }
     out.int(1);
     Ok(())

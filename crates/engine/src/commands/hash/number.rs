@@ -42,6 +42,7 @@ fn hincrby(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result
         hash.set(terms, field, decimal::format(sum, &mut digits), Ttl::Keep);
         Ok(sum)
     })?;
+    cx.notify_fields("hincrby", key, [field]);
     out.int(sum);
     Ok(())
 }
@@ -86,6 +87,7 @@ fn hincrbyfloat(
         hash.set(terms, field, text.as_bytes(), Ttl::Keep);
         Ok(text)
     })?;
+    cx.notify_fields("hincrbyfloat", key, [field]);
     cx.rewrite(&[
         b"HSETEX",
         key,
