@@ -22,8 +22,7 @@ use client::{Decoder, Reply};
 use engine::executor::Executor;
 use engine::host::{ClientId, Host};
 use engine::keyspace::Keyspace;
-use engine::pubsub::{ChannelKind, Push};
-
+use engine::pubsub::Push;
 use engine::session::Session;
 use engine::settings::Settings;
 use engine::stats::ThreadStats;
@@ -165,6 +164,43 @@ impl InProcess {
         })
     }
 
+    /// What the engine keeps.
+    pub fn keyspace(&self) -> &Keyspace<NoLock> {
+        &self.keyspace
+    }
+
+    /// What it knows of a client that is connected.
+    pub fn session(&self, connection: usize) -> Option<&Session> {
+        let open = self.connections.get(connection)?.as_ref()?;
+        Some(&open.session)
+    }
+
+    /// Ends a client's wait as CLIENT UNBLOCK does. False where it does not wait.
+    pub fn unblock(&mut self, connection: usize, with_error: bool) -> bool {
+        let Some(Some(open)) = self.connections.get_mut(connection) else {
+            return false;
+        };
+        let mut executor = Executor::new(&self.keyspace, self.stats.clone());
+        let freed = give_up(&mut executor, open, with_error);
+        drop(executor);
+        if freed {
+            self.go_on(connection);
+        }
+        freed
+    }
+
+    /// Runs a waiting client's command again, as if its time to look had come.
+    pub fn look_again(&mut self, connection: usize) {
+        let Some(Some(open)) = self.connections.get_mut(connection) else {
+            return;
+        };
+        let mut executor = Executor::new(&self.keyspace, self.stats.clone());
+        let (host, settings, now_ms) = (&mut self.host, &self.settings, self.now_ms);
+        executor.retry_wait(&open.session, settings, host, now_ms);
+        drop(executor);
+        self.distribute();
+    }
+
     fn open(&mut self, connection: usize) -> Result<&mut Connection, String> {
         let slot = self.connections.get_mut(connection);
         slot.and_then(Option::as_mut)
@@ -246,13 +282,8 @@ impl InProcess {
         for (index, open) in self.connections.iter_mut().enumerate() {
             let Some(open) = open else { continue };
             let deadline = open.session.waiting.as_ref().and_then(|w| w.deadline_ms);
-            let is_over = deadline.is_some_and(|at| at <= now_ms);
-            if is_over
-                && Executor::new(&self.keyspace, self.stats.clone()).cancel_wait(&mut open.session)
-            {
-                let mut out = Output::default();
-                Writer::new(&mut out, open.session.protocol).null_array();
-                deliver(open, &out);
+            let mut executor = Executor::new(&self.keyspace, self.stats.clone());
+            if deadline.is_some_and(|at| at <= now_ms) && give_up(&mut executor, open, false) {
                 freed.push(index);
             }
         }
@@ -270,34 +301,29 @@ impl InProcess {
         let Some(mut open) = self.connections.get_mut(connection).and_then(Option::take) else {
             return;
         };
-        let session = &mut open.session;
         let mut executor = Executor::new(&self.keyspace, self.stats.clone());
-        executor.cancel_wait(session);
-        let shared = &self.keyspace.shared;
-        for watch in &session.watches {
-            let set = self.keyspace.set_of([watch.hash].into_iter());
-            let mut guard = self.keyspace.stripes.acquire(set);
-            let mut held = guard.held();
-            let stripe = held.get_mut(shared.stripe(watch.hash));
-            stripe
-                .watchers
-                .remove(watch.db, &watch.key, &session.watch_broken);
-        }
-        if let Some(subscriptions) = &session.subscriptions {
-            for (kind, channels) in [
-                (ChannelKind::Global, &subscriptions.channels),
-                (ChannelKind::Shard, &subscriptions.shard_channels),
-            ] {
-                for channel in channels {
-                    let hash = shared.hash(channel);
-                    shared.pubsub.unsubscribe(kind, hash, channel, session.id);
-                }
-            }
-            for pattern in &subscriptions.patterns {
-                shared.pubsub.unsubscribe_pattern(pattern, session.id);
-            }
-        }
+        let (host, settings, now_ms) = (&mut self.host, &self.settings, self.now_ms);
+        executor.forget(&mut open.session, settings, host, now_ms);
     }
+}
+
+/// Ends a client's wait and tells it so. False where it does not wait, or is served already.
+fn give_up(executor: &mut Executor<'_, NoLock>, open: &mut Connection, with_error: bool) -> bool {
+    let Some(waiter) = open.session.waiting.clone() else {
+        return false;
+    };
+    if !executor.cancel_wait(&mut open.session) {
+        return false;
+    }
+    let mut out = Output::default();
+    let mut writer = Writer::new(&mut out, open.session.protocol);
+    if with_error {
+        writer.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+    } else {
+        writer.raw(waiter.timeout_reply(open.session.protocol == Protocol::Resp3));
+    }
+    deliver(open, &out);
+    true
 }
 
 fn deliver(open: &mut Connection, out: &Output) {

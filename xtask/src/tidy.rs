@@ -17,6 +17,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("server", &["resp", "structure", "command", "engine"]),
     ("client", &[]),
     ("testkit", &["client", "resp", "structure", "engine"]),
+    (
+        "sim",
+        &["resp", "structure", "command", "engine", "testkit"],
+    ),
     ("xtask", &["command", "engine", "server"]),
 ];
 /// What a crate's tests may use beyond that.

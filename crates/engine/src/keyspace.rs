@@ -568,7 +568,8 @@ impl Stripe {
         self.dbs.iter().filter_map(due).min()
     }
 
-    /// Whether some key of `db` in `table` order matches nothing: used by tests.
+    /// Panics where an invariant does not hold: those of the tables and counters, and in builds
+    /// with debug assertions those of every value. Reads everything.
     pub fn check_invariants(&self) {
         for db in &self.dbs {
             db.table.check_invariants();
@@ -581,7 +582,12 @@ impl Stripe {
             let hinted = db.table.iter().filter_map(hinted_ms).count();
             assert_eq!(hinted, db.timed_hashes, "timed hashes are counted");
             for record in db.table.iter() {
-                if let ValueRef::Object(Object::Hash(fields)) = record.value() {
+                let ValueRef::Object(object) = record.value() else {
+                    continue;
+                };
+                #[cfg(any(test, debug_assertions))]
+                object.check_invariants();
+                if let Object::Hash(fields) = object {
                     let (hinted, due) = (fields.hinted_ms(), fields.due_hint());
                     assert!(due.is_none() || hinted.is_some() && hinted <= due);
                 }

@@ -218,6 +218,24 @@ impl Object {
             }
     }
 
+    /// Panics where an invariant of it does not hold. Reads everything.
+    #[cfg(any(test, debug_assertions))]
+    pub fn check_invariants(&self) {
+        match self {
+            Self::List(list) => list.check_invariants(),
+            Self::Set(set) => set.check_invariants(),
+            Self::SortedSet(sorted) => sorted.check_invariants(),
+            Self::Hash(hash) => hash.check_invariants(),
+            Self::Stream(stream) => stream.check_invariants(),
+            Self::Array(array) => array.check_invariants(),
+        }
+        assert!(
+            self.kind() == Kind::Stream || !self.is_empty(),
+            "an empty {} is kept",
+            self.kind().name()
+        );
+    }
+
     /// Frees about `budget` elements. True when none is left, so that dropping it is cheap.
     pub fn free_some(&mut self, budget: usize) -> bool {
         match self {

@@ -523,9 +523,9 @@ impl Array {
         self.branches.is_empty()
     }
 
-    /// Checks what the module's header says.
-    #[cfg(test)]
-    fn check(&self) {
+    /// Panics where what the module's header says does not hold. Reads everything.
+    #[cfg(any(test, debug_assertions))]
+    pub fn check_invariants(&self) {
         let mut before = None;
         let (mut count, mut slices, mut blocks) = (0, 0, 0);
         for branch in &self.branches {

@@ -511,9 +511,9 @@ impl List {
         directory.push_back(chunk);
     }
 
-    /// Checks the invariants; O(n).
-    #[cfg(test)]
-    fn check(&self) {
+    /// Panics where an invariant does not hold. Reads everything.
+    #[cfg(any(test, debug_assertions))]
+    pub fn check_invariants(&self) {
         if let Form::Many(directory) = &self.form {
             directory.check();
         }

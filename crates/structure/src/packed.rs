@@ -398,6 +398,22 @@ impl PackedTable {
         }
     }
 
+    /// Panics where an invariant does not hold. Reads everything.
+    #[cfg(any(test, debug_assertions))]
+    pub fn check_invariants(&self) {
+        let (mut len, mut timed) = (0, 0);
+        for entry in self.iter() {
+            len += 1;
+            if let Some(deadline) = entry.deadline {
+                timed += 1;
+                assert!(self.due_hint() <= Some(deadline), "a field is due unseen");
+            }
+        }
+        assert_eq!((len, timed), (self.len, self.timed), "elements, timed ones");
+        let heap = self.segments.iter().map(Segment::heap_bytes);
+        assert_eq!(self.heap, heap.sum::<usize>(), "bytes of segments");
+    }
+
     /// Frees about `budget` allocations of a table that nobody uses any more; true when all is
     /// gone. Empties the table at once; it may be filled again only when all is gone.
     pub fn free_some(&mut self, budget: usize) -> bool {

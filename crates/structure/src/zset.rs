@@ -333,6 +333,15 @@ impl SortedSet {
         self.tree.free_some(budget) && self.table.free_some(budget) && self.store.free_some(budget)
     }
 
+    /// Panics where an invariant does not hold. Reads everything.
+    #[cfg(any(test, debug_assertions))]
+    pub fn check_invariants(&self) {
+        self.tree.check(&self.store);
+        self.store.check();
+        self.table.check(self.len());
+        assert_eq!(self.iter().count(), self.len());
+    }
+
     /// The snapshot epoch of the table's segment that owns `hash`.
     #[allow(dead_code, reason = "the snapshot pass reads it")]
     pub(crate) fn epoch_mut(&mut self, hash: u64) -> &mut u32 {

@@ -145,6 +145,26 @@ impl Hash {
         }
     }
 
+    /// Panics where an invariant does not hold. Reads everything.
+    #[cfg(any(test, debug_assertions))]
+    pub fn check_invariants(&self) {
+        match &self.form {
+            Form::Small(pack) => assert!(pack.len() % 2 == 0, "a field without its value"),
+            Form::Timed(timed) => assert!(timed.pack.len() % 3 == 0, "a field without its time"),
+            Form::Large(table) => table.check_invariants(),
+        }
+        let mut count = 0;
+        self.each(0, |_, field| {
+            count += 1;
+            let due = field.deadline;
+            assert!(
+                due.is_none() || self.due_hint() <= due,
+                "a field is due unseen"
+            );
+        });
+        assert_eq!(count, self.len(), "fields");
+    }
+
     /// Frees about `budget` fields. True when none is left.
     pub fn free_some(&mut self, budget: usize) -> bool {
         match &mut self.form {

@@ -147,6 +147,15 @@ impl Set {
         }
     }
 
+    /// Panics where an invariant does not hold. Reads everything.
+    #[cfg(any(test, debug_assertions))]
+    pub fn check_invariants(&self) {
+        if let Form::Table(table) = &self.form {
+            table.check_invariants();
+        }
+        assert_eq!(self.iter().count(), self.len(), "members");
+    }
+
     /// A copy.
     pub fn duplicate(&self, seed: &Seed) -> Self {
         let form = match &self.form {

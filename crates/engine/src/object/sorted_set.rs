@@ -99,6 +99,21 @@ impl SortedSet {
         }
     }
 
+    /// Panics where an invariant does not hold. Reads everything.
+    #[cfg(any(test, debug_assertions))]
+    pub fn check_invariants(&self) {
+        match &self.form {
+            Form::Small(pack) => assert!(pack.len() % 2 == 0, "a member without its score"),
+            Form::Large(set) => set.check_invariants(),
+        }
+        let (mut count, mut last) = (0, f64::NEG_INFINITY);
+        self.each(0..usize::MAX, false, |_, score| {
+            assert!(last <= score, "members out of order");
+            (count, last) = (count + 1, score);
+        });
+        assert_eq!(count, self.len(), "members");
+    }
+
     /// Frees about `budget` members. True when none is left.
     pub fn free_some(&mut self, budget: usize) -> bool {
         match &mut self.form {

@@ -490,7 +490,7 @@ impl Leaf {
     }
 
     /// Checks what the module's header says.
-    #[cfg(test)]
+    #[cfg(any(test, debug_assertions))]
     pub(super) fn check(&self) {
         assert!(self.len > 0 && self.len() <= LEN_MAX, "{}", self.len);
         let indexes: Vec<_> = (0..self.len()).map(|slot| self.index(slot)).collect();

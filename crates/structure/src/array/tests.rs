@@ -84,7 +84,7 @@ fn owned((index, value): (u64, Entry<'_>)) -> (u64, Vec<u8>) {
 }
 
 fn compare(array: &Array, twin: &Twin, (a, b): (u64, u64)) {
-    array.check();
+    array.check_invariants();
     let all: Vec<_> = array.iter().map(owned).collect();
     assert_eq!(all, twin.clone().into_iter().collect::<Vec<_>>());
     assert_eq!(array.count(), twin.len() as u64);
@@ -106,7 +106,7 @@ fn compare(array: &Array, twin: &Twin, (a, b): (u64, u64)) {
         );
     }
     let copy = array.clone();
-    copy.check();
+    copy.check_invariants();
     assert!(copy.iter().map(owned).eq(all));
 }
 

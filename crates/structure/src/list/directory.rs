@@ -447,7 +447,7 @@ impl Directory {
     }
 
     /// Checks every invariant that the header tells; O(chunks).
-    #[cfg(test)]
+    #[cfg(any(test, debug_assertions))]
     pub fn check(&self) {
         for block in &self.blocks {
             assert!((1..=BLOCK_CHUNKS).contains(&block.chunks.len()));

@@ -60,7 +60,7 @@ fn one_command_meets_the_limit_once() {
         assert_eq!((list.len(), list.encoding()), (items, encoding));
         list.push_back(b"a", limit);
         assert_eq!(list.encoding(), "quicklist");
-        list.check();
+        list.check_invariants();
     }
     let mut list = List::new();
     list.push_front_all([&b"a"[..], b"b", b"c"], limit);
@@ -141,7 +141,7 @@ fn chunks_are_listpacks_and_load_again() {
         (texts(&loaded), loaded.encoding()),
         (texts(&list), "quicklist")
     );
-    loaded.check();
+    loaded.check_invariants();
     let mut small = List::new();
     small.load_plain(Vec::new());
     small.settle(limit);
@@ -156,7 +156,7 @@ fn long_lists_are_indexed_everywhere() {
     for setting in [2, -2] {
         let limit = Limit::new(setting);
         let list = numbered(20_000, limit);
-        list.check();
+        list.check_invariants();
         for index in (0..20_000).step_by(7).chain([0, 9_999, 10_000, 19_999]) {
             let expected = format!("item:{index:08}");
             assert!(list.get(index).unwrap().is(expected.as_bytes()));
@@ -224,11 +224,11 @@ fn a_huge_list_is_freed_in_slices() {
     assert!(garbage.is_none());
     garbage = list.trim(90_000, 0, limit);
     assert_eq!(list.len(), 9_980);
-    list.check();
+    list.check_invariants();
     assert!(garbage.is_none_or(|mut garbage| garbage.free_some(usize::MAX)));
     let (chunks, mut slices) = (list.chunk_count(), 1);
     while !list.free_some(3) {
-        list.check();
+        list.check_invariants();
         slices += 1;
     }
     assert_eq!(slices, chunks.div_ceil(3));
@@ -238,11 +238,11 @@ fn a_huge_list_is_freed_in_slices() {
     let mut list = numbered(5_000, limit);
     let mut garbage = list.trim(2_000, 2_000, limit).unwrap();
     assert_eq!(list.len(), 1_000);
-    list.check();
-    garbage.check();
+    list.check_invariants();
+    garbage.check_invariants();
     assert!(garbage.len() > 2_500);
     assert!(!garbage.free_some(10));
-    garbage.check();
+    garbage.check_invariants();
 }
 
 fn item() -> impl Strategy<Value = Vec<u8>> {
@@ -371,7 +371,7 @@ proptest! {
         for op in ops {
             apply(op, &mut list, &mut twin, limit);
             prop_assert_eq!(list.len(), twin.len());
-            list.check();
+            list.check_invariants();
             prop_assert_eq!(list.front().map(Entry::to_vec), twin.front().cloned());
             prop_assert_eq!(list.back().map(Entry::to_vec), twin.back().cloned());
         }
@@ -386,7 +386,7 @@ proptest! {
             }
         }
         let copy = list.clone();
-        copy.check();
+        copy.check_invariants();
         prop_assert_eq!(texts(&copy), texts(&list));
     }
 }

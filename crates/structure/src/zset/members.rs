@@ -157,6 +157,14 @@ impl MemberTable {
         self.directory.memory_bytes() + self.segments.memory_bytes() + self.heap
     }
 
+    #[cfg(any(test, debug_assertions))]
+    pub(crate) fn check(&self, len: usize) {
+        let heap = self.segments.iter().map(Segment::heap_bytes);
+        assert_eq!(self.heap, heap.sum::<usize>(), "bytes of segments");
+        let refs = self.segments.iter().map(|segment| segment.refs.len());
+        assert_eq!(refs.sum::<usize>(), len, "references");
+    }
+
     /// Frees about `budget` allocations of a table that is not used any more.
     pub(crate) fn free_some(&mut self, budget: usize) -> bool {
         for _ in 0..budget.div_ceil(2) {

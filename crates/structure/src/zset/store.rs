@@ -218,6 +218,13 @@ impl MemberStore {
             + self.heap
     }
 
+    #[cfg(any(test, debug_assertions))]
+    pub(crate) fn check(&self) {
+        let pages: usize = self.pages.iter().map(|page| page.bytes.capacity()).sum();
+        let far = self.far.iter().flatten().map(|member| member.len());
+        assert_eq!(self.heap, pages + far.sum::<usize>(), "bytes of members");
+    }
+
     /// Frees about `budget` allocations of a store that is not used any more.
     pub(crate) fn free_some(&mut self, budget: usize) -> bool {
         for _ in 0..budget {

@@ -188,7 +188,7 @@ impl Tree {
         false
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, debug_assertions))]
     pub(crate) fn check(&self, store: &MemberStore) {
         let (count, _) = self.root.check(store);
         assert_eq!(count, self.len);
@@ -232,7 +232,7 @@ impl Node {
     }
 
     /// Checks the invariants; returns the number of records and the height.
-    #[cfg(test)]
+    #[cfg(any(test, debug_assertions))]
     fn check(&self, store: &MemberStore) -> (usize, usize) {
         match self {
             Self::Leaf(leaf) => (leaf.len(), 0),
