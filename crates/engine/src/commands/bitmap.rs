@@ -176,7 +176,7 @@ impl Range {
             place(self.start),
             place(self.end).saturating_add(1).min(total),
         );
-        (start < end).then_some((start * unit, end * unit))
+        (start < end).then(|| (start * unit, end * unit))
     }
 }
 
