@@ -75,6 +75,7 @@ fn xgroup_create(
             &options,
         )),
     };
+    let is_new_key = known.is_none();
     let created = match known {
         Some(created) => created,
         None => {
@@ -88,7 +89,12 @@ fn xgroup_create(
     if !created {
         return Err("BUSYGROUP Consumer Group name already exists".into());
     }
-    cx.changed_unwatched(key);
+    // A new group of a stream that was there is no change to those who watch it.
+    if is_new_key {
+        cx.touch(key);
+    } else {
+        cx.changed_unwatched(key);
+    }
     cx.notify(Class::STREAM, "xgroup-create", key);
     out.ok();
     Ok(())
