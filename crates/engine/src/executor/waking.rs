@@ -133,5 +133,5 @@ pub(super) fn filled_keys(entry: &Entry, args: Args<'_>) -> Vec<Box<[u8]>> {
 
 /// Whether a command that waits for one key fills another with what it gets.
 fn fills(entry: &Entry) -> bool {
-    matches!(entry.command.name, "blmove" | "brpoplpush")
+    matches!(entry.command.name, "blmove" | "blmovem" | "brpoplpush")
 }
