@@ -349,6 +349,31 @@ impl WaitTable {
         waiting.flat_map(|waiting| waiting.fills.keys().map(|key| &**key))
     }
 
+    /// All who wait, with the key that they wait for: for those of several keys once for each.
+    pub fn all(&self) -> impl Iterator<Item = (&DbKey, &Arc<Waiter>)> {
+        self.keys.iter().flat_map(|(key, waiting)| {
+            let waiters = waiting.lines.iter().flat_map(|line| line.waiters.values());
+            waiters.map(move |waiter| (key, waiter))
+        })
+    }
+
+    /// Panics where an invariant does not hold. Reads everything.
+    pub fn check_invariants(&self) {
+        for waiting in self.keys.values() {
+            let mut counted = Waiting::default();
+            for line in &waiting.lines {
+                assert!(!line.waiters.is_empty(), "a line of nobody");
+                for (ticket, waiter) in &line.waiters {
+                    assert_eq!(*ticket, waiter.ticket);
+                    assert!(line.is_of(waiter), "a waiter in a line of others");
+                    counted.count(waiter);
+                }
+            }
+            assert_eq!(counted.stripes, waiting.stripes, "stripes of waiters");
+            assert_eq!(counted.fills, waiting.fills, "keys that waiters fill");
+        }
+    }
+
     /// All keys of a database that are waited for.
     pub fn keys_of(&self, db: u32) -> Vec<Box<[u8]>> {
         self.keys

@@ -571,6 +571,7 @@ impl Stripe {
     /// Panics where an invariant does not hold: those of the tables and counters, and in builds
     /// with debug assertions those of every value. Reads everything.
     pub fn check_invariants(&self) {
+        self.waiters.check_invariants();
         for db in &self.dbs {
             db.table.check_invariants();
             let timed = db
