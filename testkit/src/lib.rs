@@ -23,7 +23,9 @@ mod play;
 mod quote;
 mod render;
 mod script;
+pub mod serial;
 
+pub use client::Reply;
 pub use in_process::InProcess;
 pub use live::{Live, Server, oracle, our_server};
 pub use play::{Failure, Target, play};
