@@ -112,7 +112,8 @@ impl Sim {
         Ok(())
     }
 
-    /// After time has passed and what was due was reclaimed, no key that died before is kept.
+    /// After time has passed and what was due was reclaimed, no key or field that died before is
+    /// kept.
     pub(crate) fn check_reclaimed(&mut self) -> Result<(), String> {
         if !self.random.percent(10) {
             return Ok(());
@@ -123,7 +124,13 @@ impl Sim {
             for db in (0..stripe.db_count()).filter_map(|db| stripe.db(db)) {
                 let is_late = |at: u64| at >> RECLAIM_MS_LOG2 < now;
                 let mut kept = db.table.iter();
-                let found = kept.find(|record| record.deadline().is_some_and(is_late));
+                let found = kept.find(|record| {
+                    let mut late = record.deadline().is_some_and(is_late);
+                    if let ValueRef::Object(Object::Hash(hash)) = record.value() {
+                        hash.each(0, |_, field| late |= field.deadline.is_some_and(is_late));
+                    }
+                    late
+                });
                 late = late.take().or(found.map(|record| record.key().to_vec()));
             }
         });
@@ -154,18 +161,17 @@ impl Sim {
         }
         let (mut places, mut strangers) = (0, 0);
         self.each_stripe(|stripe| {
-            for db in 0..number(DATABASES) {
-                for key in stripe.waiters.keys_of(db) {
-                    let line = stripe.waiters.line(db, &key);
-                    places += line.len();
-                    let is_known = |w: &&Arc<Waiter>| {
-                        w.state() == State::Waiting && waiting.iter().any(|o| Arc::ptr_eq(o, w))
-                    };
-                    strangers += line.iter().filter(|w| !is_known(w)).count();
-                }
+            for ((db, _), waiter) in stripe.waiters.all() {
+                places += 1;
+                let is_known = waiter.state() == State::Waiting
+                    && waiter.db == *db
+                    && waiting.iter().any(|other| Arc::ptr_eq(other, waiter));
+                strangers += usize::from(!is_known);
             }
         });
-        let wanted: usize = waiting.iter().map(|waiter| waiter.keys.len()).sum();
+        // A command may name a key twice.
+        let distinct = |waiter: &&Arc<Waiter>| waiter.keys.iter().collect::<BTreeSet<_>>().len();
+        let wanted: usize = waiting.iter().map(distinct).sum();
         match (places, strangers) {
             (places, 0) if places == wanted => Ok(()),
             _ => Err(format!(

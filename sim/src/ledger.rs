@@ -257,7 +257,7 @@ fn each_element(object: &Object, mut each: impl FnMut(usize)) {
         Object::List(list) => list.iter().for_each(see),
         Object::Set(set) => set.iter().for_each(see),
         Object::SortedSet(sorted) => sorted.each(0..usize::MAX, false, |entry, _| see(entry)),
-        Object::Hash(_) => {}
+        Object::Hash(_) | Object::Array(_) => {}
         Object::Stream(stream) => {
             for mut entry in stream.range(StreamId::MIN, StreamId::MAX) {
                 if let Some((_, value)) = entry.fields.next() {

@@ -1,10 +1,10 @@
 //! The engine under a seeded simulation: many clients, random commands, and a clock in its hand.
 //!
 //! A run is a number of steps. Each does one thing (a client's command, a jump of the clock, a
-//! client that hangs up, CLIENT UNBLOCK) and is followed by an account of all elements of keys whose
-//! contents are known ([`ledger`]); every so often everything that the engine keeps is compared with
-//! everything that it counts ([`checks`]). Commands come from two sources: [`tame`] ones on those
-//! keys, and [`wild`] ones, drawn from the declarations of all commands, on others.
+//! client that hangs up, CLIENT UNBLOCK) and is followed by an account of all elements of keys
+//! whose contents are known ([`ledger`]); every so often everything that the engine keeps is
+//! compared with everything that it counts ([`checks`]). Commands come from two sources: [`tame`]
+//! ones on those keys, and [`wild`] ones, drawn from the declarations of all commands, on others.
 //!
 //! # Invariants
 //! - A seed and a number of steps are a run: the same on every machine, whatever it finds.
