@@ -15,6 +15,7 @@ mod deny;
 mod fuzz;
 mod machine;
 mod pages;
+mod proof;
 mod steps;
 mod test;
 mod tidy;
@@ -63,6 +64,30 @@ enum Task {
     Deny,
     /// Write the generated files anew.
     Gen,
+    /// Run the engine under simulation: random commands, a fake clock, and every check between.
+    Sim {
+        /// What chance begins with; the run is repeated by it.
+        #[arg(long)]
+        seed: Option<u64>,
+        /// Steps of a run.
+        #[arg(long, default_value_t = 200_000)]
+        steps: u64,
+        /// How many runs, with one seed after the other.
+        #[arg(long, default_value_t = 1)]
+        runs: u64,
+    },
+    /// Prove a history of the real server strictly serializable.
+    Serial {
+        /// How long.
+        #[arg(long, default_value_t = 1)]
+        minutes: u32,
+        /// Threads of the server.
+        #[arg(long, default_value_t = 4)]
+        threads: u32,
+        /// What chance begins with; threads and time do the rest.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// Fuzz one target, or name the targets.
     Fuzz {
         /// The target; left out, the targets are listed.
@@ -91,6 +116,8 @@ fn main() -> ExitCode {
             report.step("clippy", test::clippy);
             report.step("dependencies", deny::check);
             report.step("compat", compat::check);
+            report.step("simulation", proof::simulation);
+            report.step("serializability", proof::serializability);
             arm::all(&mut report);
         }
         Task::Arm { steps } => {
@@ -103,6 +130,12 @@ fn main() -> ExitCode {
         Task::Compat => return one(compat::print()),
         Task::Deny => return one(deny::check().map(drop)),
         Task::Gen => return one(pages::write()),
+        Task::Sim { seed, steps, runs } => return one(proof::sim(seed, steps, runs)),
+        Task::Serial {
+            minutes,
+            threads,
+            seed,
+        } => return one(proof::serial(minutes * 60, threads, seed)),
         Task::Fuzz { target: None, .. } => return one(fuzz::list()),
         Task::Fuzz {
             target: Some(target),
