@@ -374,13 +374,16 @@ impl WaitTable {
         }
     }
 
-    /// All keys of a database that are waited for.
+    /// All keys of a database that are waited for, sorted: a run can be repeated exactly.
     pub fn keys_of(&self, db: u32) -> Vec<Box<[u8]>> {
-        self.keys
+        let mut keys: Vec<Box<[u8]>> = self
+            .keys
             .keys()
             .filter(|(other, _)| *other == db)
             .map(|(_, key)| key.clone())
-            .collect()
+            .collect();
+        keys.sort_unstable();
+        keys
     }
 }
 

@@ -9,7 +9,7 @@
 //! - Two messages published to one channel one after the other reach every receiver in that order:
 //!   they are handed over under the channel's lock.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -77,7 +77,7 @@ type Channels = HashMap<Box<[u8]>, Vec<ClientId>>;
 pub struct Registry {
     global: Shards,
     shard: Shards,
-    patterns: RwLock<HashMap<Box<[u8]>, Vec<ClientId>>>,
+    patterns: RwLock<BTreeMap<Box<[u8]>, Vec<ClientId>>>,
     /// How many patterns there are, so that publishing need not look.
     pattern_count: AtomicUsize,
 }
@@ -205,6 +205,7 @@ impl Registry {
                     .cloned(),
             );
         }
+        found.sort_unstable();
         found
     }
 
