@@ -17,6 +17,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("server", &["resp", "structure", "command", "engine"]),
     ("client", &[]),
     ("testkit", &["client", "resp", "structure", "engine"]),
+    ("diff", &["client", "testkit"]),
     ("xtask", &["command", "engine", "server"]),
 ];
 /// What a crate's tests may use beyond that.

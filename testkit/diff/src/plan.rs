@@ -159,6 +159,7 @@ impl Planner {
     pub fn sequence(&self, seed: u64, number: u64) -> Sequence {
         let mut values = Values::new(Random::new(seed, number));
         values.edge_percent = *values.random.pick(&[0, 2, 5, 5, 12]);
+        values.has_flat_scores = values.random.percent(30);
         let random = &mut values.random;
         let themes = (0..random.between(1, 3))
             .map(|_| *random.pick(&self.themes))
@@ -291,7 +292,7 @@ impl Draft<'_> {
             return;
         }
         let command = *self.values.random.pick(&of_group);
-        if SELDOM.contains(&command.words[0].as_str()) && !self.values.random.percent(15) {
+        if SELDOM.contains(&command.words[0].as_str()) && !self.values.random.percent(40) {
             return;
         }
         let words = call(command, self.values);

@@ -97,6 +97,7 @@ enum Stop {
 }
 
 type Step_<T> = Result<T, Stop>;
+type Args = Vec<Vec<u8>>;
 
 fn ours(silence: Silence) -> Stop {
     Stop::Silent {
@@ -239,7 +240,7 @@ impl Arena {
                     }
                     other => other?,
                 }
-                self.settle(step.connection)?;
+                self.settle(step.connection, &self.name(&their_args))?;
             }
         }
         let found =
@@ -250,7 +251,10 @@ impl Arena {
         if let Some(found) = found {
             *current = line(found.question.iter().map(Vec::as_slice));
             self.show(0, current.clone(), vec![found.theirs.clone()]);
-            let kind = format!("in the end {}", first_words(current));
+            let mut kind = format!("in the end {}", first_words(current));
+            if kind.ends_with("encoding") {
+                kind = format!("{kind}: {} for {}", found.ours, found.theirs);
+            }
             return Err(Stop::Difference {
                 kind,
                 ours: found.ours,
@@ -267,7 +271,7 @@ impl Arena {
     }
 
     /// The words for either side, or nothing if this command cannot be played now.
-    fn ready(&self, step: &Step) -> Option<(Vec<Vec<u8>>, Vec<Vec<u8>>)> {
+    fn ready(&self, step: &Step) -> Option<(Args, Args)> {
         let connection = &self.connections[step.connection];
         if connection.waiting.is_some() || step.words.is_empty() {
             return None;
@@ -288,7 +292,12 @@ impl Arena {
             "spop" => connection.queued.is_some(),
             "multi" => connection.is_subscribed,
             _ if is_subscribe(&name) => connection.queued.is_some(),
-            _ => connection.is_subscribed && self.facts.blocking.contains(&name),
+            // What needs more than a look at the reply.
+            _ if connection.is_subscribed => {
+                let asks_more = scan::source(&their_args).is_some() || scan::is_scan(&their_args);
+                asks_more || self.facts.blocking.contains(&name)
+            }
+            _ => scan::by_lex(&their_args).is_some() && connection.queued.is_some(),
         };
         (!is_left_out).then_some((our_args, their_args))
     }
@@ -320,6 +329,11 @@ impl Arena {
 
     fn show(&mut self, connection: usize, command: String, theirs: Vec<String>) {
         let text = format!("{}> {command}", letter(connection));
+        // It names the server and numbers the client.
+        let theirs = match command.starts_with("HELLO") {
+            true => vec!["(any)".to_owned()],
+            false => theirs,
+        };
         self.shown.push(Line { text, theirs });
     }
 
@@ -333,6 +347,13 @@ impl Arena {
         }
         if scan::is_scan(their_args) && !is_queued {
             return self.scan(connection, their_args, shown);
+        }
+        if let Some(question) = scan::by_lex(their_args) {
+            self.ours.call(connection, &question).map_err(ours)?;
+            let scores = self.theirs.call(connection, &question).map_err(theirs)?;
+            if !scan::is_flat(&scores) {
+                return Ok(());
+            }
         }
         let source = (!is_queued).then(|| scan::source(their_args)).flatten();
         let members = match &source {
@@ -388,7 +409,7 @@ impl Arena {
                 theirs: render(&their_reply),
             })?;
         }
-        if name == "spop" {
+        if name == "spop" && !their_reply.is_error() {
             self.equalise(connection, &their_args[1], &our_reply, &their_reply)?;
         }
         self.track(connection, &name, their_args, &their_reply);
@@ -591,7 +612,8 @@ impl Arena {
         self.show(connection, shown, theirs_heard.iter().map(render).collect());
         let ours_heard = self.ours.fence(connection, &token).map_err(ours)?;
         if is_subscribe(name) {
-            self.connections[connection].is_subscribed = true;
+            let state = &mut self.connections[connection];
+            state.is_subscribed |= !name.contains("unsubscribe");
             self.succeeded.insert(name.to_owned());
         }
         // Which of its channels a client leaves first is nobody's business.
@@ -625,7 +647,7 @@ impl Arena {
     }
 
     /// After a command: clients that waited and were served, and what subscribers hear.
-    fn settle(&mut self, acting: usize) -> Step_<()> {
+    fn settle(&mut self, acting: usize, name: &str) -> Step_<()> {
         if self
             .connections
             .iter()
@@ -654,7 +676,7 @@ impl Arena {
                     theirs: theirs_heard.iter().map(render).collect(),
                 });
             }
-            self.messages(&ours_heard, &theirs_heard, "the command before")?;
+            self.messages(&ours_heard, &theirs_heard, name)?;
         }
         Ok(())
     }
@@ -797,6 +819,9 @@ fn said(reply: &Reply, other: &Reply) -> String {
 fn kind_of(name: &str, our_reply: &Reply, their_reply: &Reply) -> String {
     let short = |reply: &Reply| match reply {
         Reply::Error(text) => String::from_utf8_lossy(text).chars().take(60).collect(),
+        Reply::Bulk(text) if name == "object|encoding" => {
+            String::from_utf8_lossy(text).into_owned()
+        }
         Reply::Bulk(_) => "string".to_owned(),
         other => {
             let text = format!("{other:?}");

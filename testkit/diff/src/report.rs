@@ -140,9 +140,12 @@ fn script(
             text.push('\n');
         }
     }
-    text.push_str(&format!("# {against} says of `{}`:\n", difference.command));
-    for line in difference.theirs.lines() {
-        text.push_str(&format!("#   {line}\n"));
+    let last = difference.shown.last().and_then(|line| line.theirs.last());
+    if last != Some(&difference.theirs) {
+        text.push_str(&format!("# `{}`, {against}:\n", difference.command));
+        for line in difference.theirs.lines() {
+            text.push_str(&format!("#   {line}\n"));
+        }
     }
     text.push_str(&format!("~ tidemill: seed {seed}\n{}\n", difference.ours));
     text

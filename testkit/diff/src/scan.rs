@@ -81,6 +81,38 @@ pub fn source(args: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     Some(words.into_iter().map(<[u8]>::to_vec).collect())
 }
 
+/// For a command on a range of members by their letters: what tells its set's scores. With scores
+/// that differ, which members are in such a range is left open.
+pub fn by_lex(args: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
+    let name = args.first()?.to_ascii_lowercase();
+    let has_bylex = args.iter().any(|word| word.eq_ignore_ascii_case(b"BYLEX"));
+    let key = match name.as_slice() {
+        b"zrangebylex" | b"zrevrangebylex" | b"zremrangebylex" | b"zlexcount" => args.get(1)?,
+        b"zrange" if has_bylex => args.get(1)?,
+        b"zrangestore" if has_bylex => args.get(2)?,
+        _ => return None,
+    };
+    let words: [&[u8]; 5] = [b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"];
+    Some(words.into_iter().map(<[u8]>::to_vec).collect())
+}
+
+/// Whether all scores are the same.
+pub fn is_flat(with_scores: &Reply) -> bool {
+    let Reply::Array(elements) = with_scores else {
+        return true;
+    };
+    let mut scores = match elements.first().and_then(Reply::elements) {
+        Some(_) => elements
+            .iter()
+            .filter_map(|pair| pair.elements()?.get(1))
+            .collect::<Vec<_>>(),
+        None => elements.iter().skip(1).step_by(2).collect(),
+    }
+    .into_iter();
+    let first = scores.next();
+    scores.all(|score| Some(score) == first)
+}
+
 /// Whether each string that was drawn is a member, or, beside one, a score or value.
 pub fn drawn_from(drawn: &Reply, members: &Reply) -> Result<(), String> {
     let Some(members) = members.elements() else {

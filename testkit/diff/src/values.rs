@@ -223,6 +223,8 @@ pub struct Values {
     last_id: (u64, u64),
     /// Chance in a hundred that a value is at an edge or wrong.
     pub edge_percent: usize,
+    /// Members of sorted sets have mostly one score, as ranges by their letters want it.
+    pub has_flat_scores: bool,
 }
 
 impl Values {
@@ -231,6 +233,7 @@ impl Values {
             random,
             last_id: (0, 0),
             edge_percent: 5,
+            has_flat_scores: false,
         }
     }
 
@@ -328,6 +331,9 @@ impl Values {
     }
 
     pub fn score(&mut self) -> Word {
+        if self.has_flat_scores && !self.random.percent(3) {
+            return "0".into();
+        }
         match self.edge() {
             true => self.random.word(DOUBLE_EDGES).into(),
             false => self.random.word(SCORES).into(),
