@@ -88,7 +88,11 @@ fn xgroup_create(
     if !created {
         return Err("BUSYGROUP Consumer Group name already exists".into());
     }
-    cx.changed_unwatched(key);
+    // Watchers hear of a new stream and not of its group.
+    match known {
+        Some(_) => cx.changed_unwatched(key),
+        None => cx.touch(key),
+    }
     cx.notify(Class::STREAM, "xgroup-create", key);
     out.ok();
     Ok(())
