@@ -9,7 +9,8 @@
 //! ```
 //!
 //! A star stands for any text. `command` compares without case; several such lines are
-//! alternatives. `against` is left out where the difference is the same for every server.
+//! alternatives. `after` asks for a command that was played before. `against` is left out where the
+//! difference is the same for every server.
 
 /// One allowed difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +19,7 @@ pub struct Rule {
     commands: Vec<String>,
     ours: String,
     theirs: String,
+    after: Option<String>,
     against: Option<String>,
 }
 
@@ -43,6 +45,7 @@ impl Allowed {
                     commands: Vec::new(),
                     ours: "*".to_owned(),
                     theirs: "*".to_owned(),
+                    after: None,
                     against: None,
                 });
                 continue;
@@ -54,6 +57,7 @@ impl Allowed {
                 "command" => rule.commands.push(rest.to_lowercase()),
                 "ours" => rest.clone_into(&mut rule.ours),
                 "theirs" => rest.clone_into(&mut rule.theirs),
+                "after" => rule.after = Some(rest.to_lowercase()),
                 "against" => rule.against = Some(rest.to_owned()),
                 _ => return Err(format!("line {}: {word}?", at + 1)),
             }
@@ -68,11 +72,15 @@ impl Allowed {
         Ok(Self { rules })
     }
 
-    /// The number of the rule that allows this.
-    pub fn find(&self, command: &str, ours: &str, theirs: &str) -> Option<usize> {
+    /// The number of the rule that allows this, after these commands.
+    pub fn find(&self, command: &str, ours: &str, theirs: &str, played: &[&str]) -> Option<usize> {
         let command = command.to_lowercase();
+        let was_played =
+            |pattern: &String| played.iter().any(|one| fits(pattern, &one.to_lowercase()));
         self.rules.iter().position(|rule| {
-            rule.commands.iter().any(|pattern| fits(pattern, &command))
+            let is_after = rule.after.as_ref().is_none_or(was_played);
+            is_after
+                && rule.commands.iter().any(|pattern| fits(pattern, &command))
                 && fits(&rule.ours, ours)
                 && fits(&rule.theirs, theirs)
         })
@@ -115,12 +123,19 @@ mod tests {
         let allowed = Allowed::parse(text, "redis-8.10").expect("rules");
         assert_eq!(allowed.rules.len(), 1);
         assert_eq!(
-            allowed.find("object refcount s1", "(integer) 1", "(integer) 5"),
+            allowed.find("object refcount s1", "(integer) 1", "(integer) 5", &[]),
             Some(0)
         );
         assert_eq!(
-            allowed.find("object refcount s1", "(integer) 2", "(integer) 5"),
+            allowed.find("object refcount s1", "(integer) 2", "(integer) 5", &[]),
             None
+        );
+        let text = "== because\ncommand OBJECT *\nafter sort*\n";
+        let allowed = Allowed::parse(text, "").expect("rules");
+        assert_eq!(allowed.find("OBJECT ENCODING z", "", "", &["GET a"]), None);
+        assert_eq!(
+            allowed.find("OBJECT ENCODING z", "", "", &["SORT z"]),
+            Some(0)
         );
         assert!(Allowed::parse("command x", "").is_err());
         assert!(Allowed::parse("== x", "").is_err());

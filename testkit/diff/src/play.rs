@@ -149,7 +149,7 @@ impl Arena {
         match stop {
             Ok(()) => {}
             Err(Stop::Difference { kind, ours, theirs }) => {
-                match self.allowed.find(&current, &ours, &theirs) {
+                match self.allowed.find(&current, &ours, &theirs, &self.played()) {
                     Some(rule) => played.allowed = Some(rule),
                     None => played.difference = Some(self.difference(kind, current, ours, theirs)),
                 }
@@ -267,7 +267,19 @@ impl Arena {
     /// An allowed difference in what was only read changes nothing: the sequence goes on.
     fn may_go_on(&self, args: &[Vec<u8>], command: &str, ours: &str, theirs: &str) -> bool {
         self.facts.readonly.contains(&self.name(args))
-            && self.allowed.find(command, ours, theirs).is_some()
+            && self
+                .allowed
+                .find(command, ours, theirs, &self.played())
+                .is_some()
+    }
+
+    /// The commands so far.
+    fn played(&self) -> Vec<&str> {
+        let commands = self
+            .shown
+            .iter()
+            .filter_map(|line| line.text.split_once("> "));
+        commands.map(|(_, command)| command).collect()
     }
 
     /// The words for either side, or nothing if this command cannot be played now.
@@ -289,13 +301,15 @@ impl Arena {
         let name = self.name(&their_args);
         let is_left_out = match name.as_str() {
             "monitor" | "quit" | "shutdown" => true,
-            "spop" => connection.queued.is_some(),
+            "spop" => connection.queued.is_some() || connection.is_subscribed,
             "multi" => connection.is_subscribed,
             _ if is_subscribe(&name) => connection.queued.is_some(),
             // What needs more than a look at the reply.
             _ if connection.is_subscribed => {
-                let asks_more = scan::source(&their_args).is_some() || scan::is_scan(&their_args);
-                asks_more || self.facts.blocking.contains(&name)
+                let asks_more = [scan::source(&their_args), scan::by_lex(&their_args)];
+                asks_more.iter().any(Option::is_some)
+                    || scan::is_scan(&their_args)
+                    || self.facts.blocking.contains(&name)
             }
             _ => scan::by_lex(&their_args).is_some() && connection.queued.is_some(),
         };
@@ -613,8 +627,11 @@ impl Arena {
         let ours_heard = self.ours.fence(connection, &token).map_err(ours)?;
         if is_subscribe(name) {
             let state = &mut self.connections[connection];
-            state.is_subscribed |= !name.contains("unsubscribe");
-            self.succeeded.insert(name.to_owned());
+            let is_error = theirs_heard.first().is_some_and(Reply::is_error);
+            state.is_subscribed |= !name.contains("unsubscribe") && !is_error;
+            if !is_error {
+                self.succeeded.insert(name.to_owned());
+            }
         }
         // Which of its channels a client leaves first is nobody's business.
         if name.contains("unsubscribe") && their_args.len() == 1 {
@@ -635,7 +652,7 @@ impl Arena {
     }
 
     fn messages(&mut self, ours_heard: &[Reply], theirs_heard: &[Reply], name: &str) -> Step_<()> {
-        if ours_heard == theirs_heard {
+        if by_message(ours_heard) == by_message(theirs_heard) {
             return Ok(());
         }
         let text = |heard: &[Reply]| render(&Reply::Array(heard.to_vec()));
@@ -786,6 +803,21 @@ fn hear_served(side: &mut Side, waiting: &[usize]) -> Result<BTreeMap<usize, Rep
         }
     }
     Ok(heard)
+}
+
+/// What was heard, with the copies of one message for several patterns in the patterns' order:
+/// which pattern is looked at first is nobody's business.
+fn by_message(heard: &[Reply]) -> Vec<Reply> {
+    let mut heard = heard.to_vec();
+    let content = |message: &Reply| match message.elements() {
+        Some([kind, _, rest @ ..]) if kind.bytes() == Some(b"pmessage") => Some(rest.to_vec()),
+        _ => None,
+    };
+    let is_same = |a: &Reply, b: &Reply| content(a).is_some_and(|a| Some(a) == content(b));
+    for copies in heard.chunk_by_mut(is_same) {
+        copies.sort_by_key(|message| render(message));
+    }
+    heard
 }
 
 fn is_subscribe(name: &str) -> bool {

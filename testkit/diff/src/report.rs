@@ -131,10 +131,8 @@ fn script(
         text.push('\n');
         for (at, reply) in line.theirs.iter().enumerate() {
             if at > 0 {
-                text.push_str(&format!(
-                    "{}\n",
-                    line.text.split('>').next().unwrap_or_default().to_owned() + "<"
-                ));
+                let connection = line.text.split(['>', '<']).next().unwrap_or_default();
+                text.push_str(&format!("{connection}<\n"));
             }
             text.push_str(reply);
             text.push('\n');

@@ -90,6 +90,10 @@ pub fn line<'a>(words: impl Iterator<Item = &'a [u8]>) -> String {
             line.push(' ');
         }
         let is_bare = |byte: &u8| byte.is_ascii_graphic() && !b"\"'\\{}".contains(byte);
+        if let Some((unit, count)) = repeated(word) {
+            line.push_str(&format!("{{{unit}*{count}}}"));
+            continue;
+        }
         match !word.is_empty() && word.iter().all(is_bare) {
             true => line.push_str(&String::from_utf8_lossy(word)),
             false => write_quoted(word, &mut line),
@@ -98,9 +102,33 @@ pub fn line<'a>(words: impl Iterator<Item = &'a [u8]>) -> String {
     line
 }
 
+/// A long text that is one of up to three letters over and over, as scripts write it.
+fn repeated(word: &[u8]) -> Option<(&str, usize)> {
+    (1..=3).find_map(|size| {
+        let unit = word
+            .get(..size)
+            .filter(|unit| unit.iter().all(u8::is_ascii_alphanumeric))?;
+        let is_all = word.len() > 40 && word.len() % size == 0;
+        (is_all && word.chunks(size).all(|chunk| chunk == unit)).then(|| {
+            (
+                std::str::from_utf8(unit).unwrap_or_default(),
+                word.len() / size,
+            )
+        })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_words_are_shown_short() {
+        assert_eq!(
+            line([&b"ab".repeat(50)[..], b"aaa"].into_iter()),
+            "{ab*50} aaa"
+        );
+    }
 
     #[test]
     fn lines_are_read_back_as_they_were() {
