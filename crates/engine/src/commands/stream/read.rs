@@ -47,10 +47,6 @@ pub(super) const XREAD: Command = Command {
 
 fn xread(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let options = Options::parse(cx, args, false)?;
-    // Once for the ids and, below, once for the entries.
-    for index in 0..options.streams {
-        cx.tell_if_missing(options.stream(args, index).0);
-    }
     let mut reply = Reply::begin(&options, out);
     for index in 0..options.streams {
         let (key, word) = options.stream(args, index);
@@ -75,6 +71,10 @@ fn xread(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
             next = entries.next();
         }
         reply.end_stream(mark, count, out);
+    }
+    // Redis looks every key up twice: for the ids, and for the entries.
+    for index in 0..options.streams {
+        cx.tell_if_missing(options.stream(args, index).0);
     }
     if !reply.is_empty() {
         reply.end(out);
