@@ -50,8 +50,8 @@ pub fn how(args: &[Vec<u8>], is_unordered: bool) -> How {
         ("randomkey", _) => How::Shape,
         ("hello" | "scan" | "sscan" | "hscan" | "zscan", _) => How::Errors,
         ("pubsub", "channels" | "shardchannels") => How::AnyOrder,
-        // By a pattern without a star nothing is sorted.
-        ("sort" | "sort_ro", _) if is_unsorted(args) => match has("LIMIT") {
+        // Nothing is sorted by a pattern without a star, and by others much weighs the same.
+        ("sort" | "sort_ro", _) if has("BY") => match has("LIMIT") {
             true => How::Shape,
             false => How::AnyOrder,
         },
@@ -66,12 +66,6 @@ pub fn how(args: &[Vec<u8>], is_unordered: bool) -> How {
         _ if is_unordered => How::AnyOrder,
         _ => How::Exact,
     }
-}
-
-fn is_unsorted(args: &[Vec<u8>]) -> bool {
-    let by = args.iter().position(|arg| arg.eq_ignore_ascii_case(b"BY"));
-    by.and_then(|at| args.get(at + 1))
-        .is_some_and(|pattern| !pattern.contains(&b'*'))
 }
 
 /// The ids that each side made up, in the order in which it did.

@@ -249,18 +249,27 @@ fn spoil(words: &mut Vec<Word>, fixed: usize, values: &mut Values) {
         return;
     }
     let at = fixed + values.random.below(count);
-    match values.random.below(6) {
-        0 => drop(words.remove(at)),
-        1 => {
+    // Where lifetimes stand, a number out of its place could let a key die on the way.
+    let has_lifetime = words.iter().any(|word| {
+        let text = word.plain().unwrap_or_default().to_ascii_lowercase();
+        matches!(
+            text.as_slice(),
+            b"ex" | b"px" | b"setex" | b"psetex" | b"restore"
+        ) || text.ends_with(b"expire")
+    });
+    let kinds = if has_lifetime { 2 } else { 6 };
+    match values.random.below(kinds) {
+        0 => words.truncate(at),
+        1 => words.push(values.member()),
+        2 => drop(words.remove(at)),
+        3 => {
             let word = words[at].clone();
             words.insert(at, word);
         }
-        2 => {
+        4 => {
             let other = fixed + values.random.below(count);
             words.swap(at, other);
         }
-        3 => words.truncate(at),
-        4 => words.push(values.member()),
         _ => words[at] = values.small(-2, 3),
     }
 }

@@ -108,7 +108,7 @@ fn repeated(word: &[u8]) -> Option<(&str, usize)> {
         let unit = word
             .get(..size)
             .filter(|unit| unit.iter().all(u8::is_ascii_alphanumeric))?;
-        let is_all = word.len() > 40 && word.len() % size == 0;
+        let is_all = word.len() > 40 && word.len().is_multiple_of(size);
         (is_all && word.chunks(size).all(|chunk| chunk == unit)).then(|| {
             (
                 std::str::from_utf8(unit).unwrap_or_default(),
