@@ -935,8 +935,8 @@ fn gate_special(session: &Session, entry: &Entry) -> Option<CommandError> {
             _ => "ERR",
         };
         let text = format!(
-            "{code} Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
-             are allowed in this context"
+            "{code} Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
+             RESET are allowed in this context"
         );
         return Some(CommandError::Text(text.into()));
     }
