@@ -27,10 +27,10 @@ pub mod serial;
 
 pub use client::Reply;
 pub use in_process::InProcess;
-pub use live::{Live, Server, oracle, our_server};
+pub use live::{Live, Server, oracle, our_server, peer};
 pub use play::{Failure, Target, play};
 pub use quote::split;
-pub use render::render;
+pub use render::{render, write_quoted};
 pub use script::{Script, parse};
 
 use std::path::{Path, PathBuf};

@@ -19,11 +19,16 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// The real Redis, where `../shared/peers/install` has put it.
 pub fn oracle() -> Option<PathBuf> {
+    peer("redis-8.10")
+}
+
+/// A real server of this name and version, from the same place.
+pub fn peer(name: &str) -> Option<PathBuf> {
     let dir = match std::env::var_os("PEERS_DIR") {
         Some(dir) => PathBuf::from(dir),
         None => PathBuf::from(std::env::var_os("HOME")?).join(".cache/tidemill-peers"),
     };
-    Some(dir.join("bin/redis-8.10")).filter(|path| path.is_file())
+    Some(dir.join("bin").join(name)).filter(|path| path.is_file())
 }
 
 /// The built `tidemill-server`: named by `TIDEMILL_SERVER`, else where cargo puts release builds.

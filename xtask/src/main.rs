@@ -12,6 +12,7 @@
 mod arm;
 mod compat;
 mod deny;
+mod differences;
 mod fuzz;
 mod machine;
 mod pages;
@@ -88,6 +89,22 @@ enum Task {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Play made-up commands on our server and a real one and compare every reply; `--help` after
+    /// `--` lists what else it takes.
+    Diff {
+        /// Where the commands come from.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// How long to play.
+        #[arg(long, default_value_t = 5.0)]
+        minutes: f64,
+        /// The real server: redis-8.10 or valkey-9.1.
+        #[arg(long, default_value = "redis-8.10")]
+        against: String,
+        /// More options of the fuzzer.
+        #[arg(last = true)]
+        more: Vec<String>,
+    },
     /// Fuzz one target, or name the targets.
     Fuzz {
         /// The target; left out, the targets are listed.
@@ -97,6 +114,9 @@ enum Task {
         seconds: u32,
     },
 }
+
+/// How long continuous integration looks for differences from the real server.
+const DIFF_MINUTES: f64 = 2.0;
 
 fn main() -> ExitCode {
     let mut report;
@@ -118,6 +138,7 @@ fn main() -> ExitCode {
             report.step("compat", compat::check);
             report.step("simulation", proof::simulation);
             report.step("serializability", proof::serializability);
+            report.step("differences", || differences::short(DIFF_MINUTES));
             arm::all(&mut report);
         }
         Task::Arm { steps } => {
@@ -136,6 +157,12 @@ fn main() -> ExitCode {
             threads,
             seed,
         } => return one(proof::serial(minutes * 60, threads, seed)),
+        Task::Diff {
+            seed,
+            minutes,
+            against,
+            more,
+        } => return one(differences::run(seed, minutes, &against, &more)),
         Task::Fuzz { target: None, .. } => return one(fuzz::list()),
         Task::Fuzz {
             target: Some(target),

@@ -21,6 +21,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "sim",
         &["resp", "structure", "command", "engine", "testkit"],
     ),
+    ("diff", &["client", "testkit"]),
     ("xtask", &["command", "engine", "server"]),
 ];
 /// What a crate's tests may use beyond that.

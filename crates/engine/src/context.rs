@@ -135,6 +135,15 @@ impl<'a> Context<'a> {
         Some(table.view(at))
     }
 
+    /// Tells those who listen for it that a key which a command is about to change is not there, as
+    /// where the command reads first.
+    #[inline]
+    pub fn tell_if_missing(&mut self, key: &[u8]) {
+        if self.settings.notify & Class::MISS.0 != 0 && !self.exists(key) {
+            self.notify(Class::MISS, "keymiss", key);
+        }
+    }
+
     #[cold]
     fn miss(&mut self, hash: u64, key: &[u8]) {
         self.stripe(hash).stats.misses += 1;

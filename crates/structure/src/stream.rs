@@ -372,9 +372,9 @@ impl Stream {
 
     /// Removes entries from the front, and answers how many.
     ///
-    /// Approximate trimming drops whole blocks only, and none that would take the number removed
-    /// past `limit` (0 is no limit). With [`References::Acknowledged`] entries that a group still
-    /// needs are passed over.
+    /// Approximate trimming drops whole blocks only, unless references go too, and none that would
+    /// take the number removed past `limit` (0 is no limit). With [`References::Acknowledged`]
+    /// entries that a group still needs are passed over.
     pub fn trim(
         &mut self,
         threshold: Threshold,
@@ -395,7 +395,7 @@ impl Stream {
                 Threshold::Length(length) => self.len() - live >= length,
                 Threshold::Id(id) => last < id,
             };
-            if !whole && approximate {
+            if !whole && approximate && references == References::Keep {
                 break;
             }
             if whole {

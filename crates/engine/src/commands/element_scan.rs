@@ -40,7 +40,8 @@ pub(super) fn options<'a>(args: Args<'a>, of_hash: bool) -> Result<Options<'a>, 
                 return Err(CommandError::Syntax);
             }
         } else if args.is(at, "MATCH") {
-            options.pattern = Some(value);
+            // A lone star is none at all: it matches the empty name too.
+            options.pattern = (value != b"*").then_some(value);
         } else {
             return Err(CommandError::Syntax);
         }

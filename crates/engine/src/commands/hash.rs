@@ -165,6 +165,7 @@ fn set_pairs(cx: &mut Context<'_>, args: Args<'_>) -> Result<usize, CommandError
 #[inline]
 fn fill(hash: &mut Hash, terms: Terms<'_>, args: Args<'_>, first: usize) -> usize {
     let mut added = 0;
+    hash.expect_pairs(terms, (args.len() - first) / 2);
     for at in (first..args.len()).step_by(2) {
         added += usize::from(!hash.set(terms, args.at(at), args.at(at + 1), Ttl::Clear));
     }

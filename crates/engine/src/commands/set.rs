@@ -357,7 +357,7 @@ fn sscan(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
                 return Err(CommandError::Syntax);
             }
         } else if args.is(at, "MATCH") {
-            pattern = Some(value);
+            pattern = (value != b"*").then_some(value);
         } else {
             return Err(CommandError::Syntax);
         }

@@ -300,7 +300,10 @@ pub(super) fn put<'a>(
 ) -> Result<Tally, CommandError> {
     let terms = cx.terms();
     let (tally, is_new) = match edit(cx, key)? {
-        Some(set) => (fill(set, terms, options, scores, member)?, false),
+        Some(set) => {
+            set.expect_members(terms, scores.len());
+            (fill(set, terms, options, scores, member)?, false)
+        }
         None if options.xx => (Tally::default(), false),
         None => {
             let longest = (0..scores.len()).map(|index| member(index).len()).max();

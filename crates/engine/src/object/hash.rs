@@ -477,8 +477,17 @@ impl Hash {
         }
     }
 
+    /// Takes the form that so many pairs in one command ask for, whether or not their fields are
+    /// new.
+    #[inline]
+    pub fn expect_pairs(&mut self, terms: Terms<'_>, pairs: usize) {
+        if pairs > terms.settings.hash_listpack_entries {
+            self.enlarge(terms.seed);
+        }
+    }
+
     /// Gives every field of a small hash room for a deadline.
-    fn begin_timing(&mut self) {
+    pub fn begin_timing(&mut self) {
         let Form::Small(pack) = &self.form else {
             return;
         };

@@ -379,6 +379,13 @@ impl SortedSet {
         }
     }
 
+    /// Takes the form that so many members in one command ask for, whether or not they are new.
+    pub fn expect_members(&mut self, terms: Terms<'_>, members: usize) {
+        if members > terms.settings.zset_listpack_entries {
+            self.enlarge(terms.seed);
+        }
+    }
+
     /// A copy.
     pub fn duplicate(&self, terms: Terms<'_>) -> Self {
         let form = match &self.form {

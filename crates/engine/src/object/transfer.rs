@@ -82,25 +82,18 @@ pub fn add_field(
 }
 
 impl Object {
-    /// A copy that shares nothing with the original.
+    /// A copy that shares nothing with the original, in the same form.
     pub fn duplicate(&self, settings: &Settings, seed: &Seed) -> Object {
+        let terms = Terms {
+            seed,
+            settings,
+            now_ms: 0,
+        };
         match self {
             Self::List(list) => Self::List(list.clone()),
             Self::Set(set) => Self::Set(set.duplicate(seed)),
-            Self::SortedSet(sorted) => {
-                let mut copy = SortedSet::default();
-                each_scored(sorted, |member, score| {
-                    add_scored(&mut copy, member, score, settings, seed);
-                });
-                Self::SortedSet(copy)
-            }
-            Self::Hash(hash) => {
-                let mut copy = Hash::default();
-                each_field(hash, |field, value, deadline| {
-                    add_field(&mut copy, (field, value, deadline), settings, seed);
-                });
-                Self::Hash(copy)
-            }
+            Self::SortedSet(sorted) => Self::SortedSet(sorted.duplicate(terms)),
+            Self::Hash(hash) => Self::Hash(hash.duplicate(terms)),
             Self::Stream(stream) => Self::Stream(stream.clone()),
             Self::Array(array) => Self::Array(array.clone()),
         }

@@ -82,15 +82,20 @@ fn bitfield(
     let key = args.at(1);
     let len = usize::try_from(last / 8 + 1).unwrap_or(usize::MAX);
     out.array(operations.len());
-    let (changes, grew) = with_bytes(cx, key, len, |bytes| {
-        operations
-            .iter()
-            .filter(|operation| operation.run(bytes, out))
-            .count()
+    let ((wrote, changed), grew) = with_bytes(cx, key, len, |bytes| {
+        let (mut wrote, mut changed) = (false, false);
+        for operation in &operations {
+            let effect = operation.run(bytes, out);
+            wrote |= effect != Effect::None;
+            changed |= effect == Effect::Changed;
+        }
+        (wrote, changed)
     })?;
-    let wrote = grew && operations.iter().any(|operation| operation.is_write());
-    if changes > 0 || wrote {
+    if changed || grew && wrote {
         cx.changed(key, Class::STRING, "setbit");
+    } else if grew {
+        // Nothing but zeros at its end, of which nobody hears.
+        cx.changed_unwatched(key);
     }
     Ok(())
 }
@@ -160,6 +165,16 @@ enum Overflow {
     Wrap,
     Saturate,
     Fail,
+}
+
+/// What an operation did to the bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// It read, or failed.
+    None,
+    /// It wrote what was there.
+    Same,
+    Changed,
 }
 
 #[derive(Clone, Copy)]
@@ -311,13 +326,13 @@ impl Operation {
         !matches!(self.action, Action::Get)
     }
 
-    /// Carries it out and writes its reply; whether the bytes are others now.
-    fn run(&self, bytes: &mut [u8], out: &mut Writer<'_>) -> bool {
+    /// Carries it out and writes its reply.
+    fn run(&self, bytes: &mut [u8], out: &mut Writer<'_>) -> Effect {
         let old = self.field.read(bytes, self.offset);
         let (value, answers_old) = match self.action {
             Action::Get => {
                 out.int(old);
-                return false;
+                return Effect::None;
             }
             // An unsigned field takes a negative number as the bits that it has.
             Action::Set(value) if !self.field.signed => (i128::from(value.cast_unsigned()), true),
@@ -326,10 +341,13 @@ impl Operation {
         };
         let Some(new) = self.field.fit(value, self.overflow) else {
             out.null();
-            return false;
+            return Effect::None;
         };
         self.field.write(bytes, self.offset, new);
         out.int(if answers_old { old } else { new });
-        new != old
+        match new == old {
+            true => Effect::Same,
+            false => Effect::Changed,
+        }
     }
 }

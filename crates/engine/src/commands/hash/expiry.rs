@@ -159,6 +159,8 @@ fn expire(
         fields().for_each(|_| out.int(-2));
         return Ok(());
     };
+    // Even where no field gets a deadline.
+    hash.begin_timing();
     let dead = at <= terms.now_ms;
     let (mut changed, mut told) = (0, Vec::new());
     for field in fields() {
@@ -350,9 +352,8 @@ fn tell(
     number: impl Fn(u64, u64) -> u64,
 ) -> Result<(), CommandError> {
     let (key, terms) = (args.at(1), cx.terms());
-    check_kind(cx, key)?;
-    let fields = fields_at(args, 2)?;
     let hash = read(cx, key)?;
+    let fields = fields_at(args, 2)?;
     out.array(fields.len());
     for field in fields.iter() {
         let found = hash.and_then(|hash| hash.get(terms, field));

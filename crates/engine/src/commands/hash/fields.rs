@@ -190,6 +190,11 @@ fn hgetex(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
     let fields = || (first..first + count).map(|index| args.at(index));
     let listening = cx.hears_fields();
     let mut hash = edit(cx, key)?;
+    if (options.at.is_some() || options.flag)
+        && let Some(hash) = &mut hash
+    {
+        hash.begin_timing();
+    }
     out.array(count);
     let dead = options.at.is_some_and(|at| at <= terms.now_ms);
     let (mut changed, mut told) = (0, Vec::new());
@@ -307,6 +312,7 @@ fn hsetex(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
     let mut fresh = Hash::default();
     let is_new = hash.is_none();
     let hash = hash.unwrap_or(&mut fresh);
+    hash.expect_pairs(terms, count);
     for (field, value) in pairs() {
         hash.set(terms, field, value, ttl);
         if dead {

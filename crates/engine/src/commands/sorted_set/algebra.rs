@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //! - Every key is looked up, and its type checked, before the options are read, as Redis does.
-//! - Scores are combined from the smallest set to the biggest. A sum that is no number is 0.
+//! - Scores are combined from the smallest set to the biggest. A sum that is no number is 0, and
+//!   so is such a weighted score, but for those that an intersection adds to its first.
 
 use command::arg::*;
 use command::{Acl, Arity, Flags, Group, KeySpec, Shape};
@@ -38,15 +39,18 @@ impl Aggregate {
     fn combine(self, old: f64, new: f64) -> f64 {
         match self {
             Self::Sum | Self::Count => number_or_zero(old + new),
-            Self::Min => old.min(new),
-            Self::Max => old.max(new),
+            Self::Min if new < old => new,
+            Self::Max if new > old => new,
+            // A new score that is no number changes nothing.
+            Self::Min | Self::Max => old,
         }
     }
 
+    /// May be no number: infinity times zero.
     fn weighted(self, weight: f64, score: f64) -> f64 {
         match self {
             Self::Count => weight,
-            _ => number_or_zero(weight * score),
+            _ => weight * score,
         }
     }
 }
@@ -206,7 +210,7 @@ fn combine(
                 source.each(|member, score| {
                     let mut digits = [0; TEXT_MAX];
                     let member = member.bytes(&mut digits);
-                    let mut score = aggregate.weighted(weight, score);
+                    let mut score = number_or_zero(aggregate.weighted(weight, score));
                     if let Some(old) = result.score(terms, member) {
                         score = aggregate.combine(old, score);
                     }
@@ -217,7 +221,7 @@ fn combine(
         Operation::Intersection => first.each(|member, score| {
             let mut digits = [0; TEXT_MAX];
             let member = member.bytes(&mut digits);
-            let start = Some(aggregate.weighted(weight, score));
+            let start = Some(number_or_zero(aggregate.weighted(weight, score)));
             let score = others.iter().fold(start, |sum, (source, weight)| {
                 let found = source.score(terms, member)?;
                 Some(aggregate.combine(sum?, aggregate.weighted(*weight, found)))

@@ -222,12 +222,12 @@ impl<'a> Addition<'a> {
                 }
             }
         }
-        self.trim.check()?;
         if self.message.is_some() && !matches!(self.id, Wanted::Any) {
             return Err(
                 "ERR syntax error, IDMP/IDMPAUTO can be used only with auto-generated IDs".into(),
             );
         }
+        self.trim.check()?;
         self.fields_at = at + 1;
         Ok(())
     }

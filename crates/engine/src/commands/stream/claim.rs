@@ -45,6 +45,7 @@ pub(super) const XCLAIM: Command = Command {
 
 fn xclaim(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let (key, name, now_ms) = (args.at(1), args.at(2), cx.now_ms);
+    cx.tell_if_missing(key);
     let stream = edit_stream(cx, key)?.ok_or_else(|| no_group(key, name))?;
     let found = stream.group_and_entries(name);
     let (group, entries) = found.ok_or_else(|| no_group(key, name))?;
@@ -309,6 +310,7 @@ fn xautoclaim(
     out: &mut Writer<'_>,
 ) -> Result<(), CommandError> {
     let (key, name, now_ms) = (args.at(1), args.at(2), cx.now_ms);
+    cx.tell_if_missing(key);
     let min_idle_ms = number::int(args.at(4))
         .map_err(|_| CommandError::text("ERR Invalid min-idle-time argument for XAUTOCLAIM"))?;
     let start = parse_start(args.at(5))?;

@@ -115,6 +115,7 @@ pub(super) const XACKDEL: Command = Command {
 fn xackdel(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let (key, group) = (args.at(1), args.at(2));
     edit_stream(cx, key)?;
+    cx.tell_if_missing(key);
     let (references, ids) = Chosen::parse(args, 3)?.split();
     let stream = edit_stream(cx, key)?.filter(|stream| stream.group(group).is_some());
     let Some(stream) = stream else {

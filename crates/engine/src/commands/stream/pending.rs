@@ -27,6 +27,7 @@ pub(super) const XACK: Command = Command {
 
 fn xack(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let (key, name) = (args.at(1), args.at(2));
+    cx.tell_if_missing(key);
     let stream = edit_stream(cx, key)?;
     let Some(group) = stream.and_then(|stream| stream.group_mut(name)) else {
         out.int(0);

@@ -72,6 +72,12 @@ fn xread(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
         }
         reply.end_stream(mark, count, out);
     }
+    // Redis looks every key up twice: for the ids, and for the entries.
+    if reply.has_room(out) {
+        for index in 0..options.streams {
+            cx.tell_if_missing(options.stream(args, index).0);
+        }
+    }
     if !reply.is_empty() {
         reply.end(out);
     } else if let Some(deadline_ms) = options.block.filter(|_| cx.may_block) {

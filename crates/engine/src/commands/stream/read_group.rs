@@ -74,9 +74,12 @@ fn xreadgroup(
 ) -> Result<(), CommandError> {
     let options = Options::parse(cx, args, true)?;
     let names = options.group.unwrap_or_default();
-    if options.streams > 1 {
+    if options.streams == 1 {
+        cx.tell_if_missing(options.stream(args, 0).0);
+    } else {
         for index in 0..options.streams {
             let (key, word) = options.stream(args, index);
+            cx.tell_if_missing(key);
             let stream = match cx.view_object(key)? {
                 None => None,
                 Some(Object::Stream(stream)) => Some(stream),

@@ -35,8 +35,8 @@ pub(super) const LCS: Command = Command {
 };
 
 fn lcs(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
-    let a = string_of(cx, args.at(1))?;
-    let b = string_of(cx, args.at(2))?;
+    let (a, b) = (string_of(cx, args.at(1)), string_of(cx, args.at(2)));
+    let (a, b) = (a?, b?);
     let (mut len_only, mut indexes, mut with_len, mut len_min) = (false, false, false, 0);
     let mut at = 3;
     while at < args.len() {

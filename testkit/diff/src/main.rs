@@ -1,0 +1,252 @@
+//! The differential fuzzer: sequences of commands made up from the facts about real servers,
+//! played on ours and on a real one at once, every reply compared.
+//!
+//! `cargo xtask diff --seed 1 --minutes 5` builds and runs it. The same seed makes the same
+//! sequences; `--sequence N` plays one of them alone. A difference is shrunk to the shortest
+//! sequence that shows it and printed as a behaviour script; those that are wanted stand in
+//! `allowed.txt` with their reasons.
+//!
+//! # Invariants
+//! - A sequence is fixed before it is played, so it can be played again, whole or in part.
+//! - Both servers are on free ports with folders of their own and are ended by their process ids.
+//! - A crash, a hang or a closed connection of ours is a difference like any other.
+//!
+//! # Why not mutate recorded traffic?
+//! Recordings hold what people do; the facts hold what they may do. New commands are tried as soon
+//! as they stand in the facts and our server has them.
+#![forbid(unsafe_code)]
+
+mod allow;
+mod compare;
+mod facts;
+mod generate;
+mod plan;
+mod play;
+mod random;
+mod report;
+mod scan;
+mod sequence;
+mod shrink;
+mod side;
+mod values;
+mod walk;
+
+use allow::Allowed;
+use clap::Parser;
+use client::Reply;
+use plan::{CONNECTIONS, Planner};
+use play::{Arena, Difference, Facts};
+use report::Findings;
+use sequence::Sequence;
+use side::Side;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Trials that shrinking one difference may take.
+const TRIALS: usize = 600;
+/// The same where each costs the patience for a reply.
+const TRIALS_SLOW: usize = 40;
+
+/// Plays made-up commands on our server and a real one and compares every reply.
+#[derive(Parser)]
+#[command(name = "diff")]
+struct Cli {
+    /// Where the sequences come from.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How long to play.
+    #[arg(long, default_value_t = 1.0)]
+    minutes: f64,
+    /// The real server: redis-8.10 or valkey-9.1.
+    #[arg(long, default_value = "redis-8.10")]
+    against: String,
+    /// Our server's program, where it is not the one cargo built.
+    #[arg(long)]
+    server: Option<PathBuf>,
+    /// Threads of our server.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Play only these groups or commands (and generic ones).
+    #[arg(long)]
+    only: Vec<String>,
+    /// Play this one sequence.
+    #[arg(long)]
+    sequence: Option<u64>,
+    /// Another list of allowed differences.
+    #[arg(long)]
+    ignore: Option<PathBuf>,
+    /// Stop after so many findings.
+    #[arg(long, default_value_t = 50)]
+    findings: usize,
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(problem) => {
+            eprintln!("{problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Plays until the time is over; true when nothing was found.
+fn run(cli: &Cli) -> Result<bool, String> {
+    let (mut arena, planner) = prepare(cli)?;
+    let mut findings = Findings::new(cli.seed, &cli.against);
+    let end = Instant::now() + Duration::from_secs_f64(cli.minutes.max(0.0) * 60.0);
+    let mut number = cli.sequence.unwrap_or(0);
+    loop {
+        let sequence = planner.sequence(cli.seed, number);
+        let played = arena.play(&sequence)?;
+        findings.count(played.commands, played.allowed);
+        if let Some(difference) = played.difference
+            && findings.is_new(&difference.kind)
+        {
+            match shortest(&mut arena, sequence, &difference)? {
+                Some((short, difference)) => findings.show(number, &short, &difference),
+                None => findings.fleeting(number, &difference),
+            }
+        }
+        number += 1;
+        let is_over = cli.sequence.is_some() || Instant::now() > end;
+        if is_over || findings.kinds() >= cli.findings {
+            break;
+        }
+    }
+    findings.summary(&planner, &arena);
+    Ok(findings.kinds() == 0)
+}
+
+/// The servers, and the planner of what both have.
+fn prepare(cli: &Cli) -> Result<(Arena, Planner), String> {
+    let peer = testkit::peer(&cli.against).ok_or_else(|| {
+        format!(
+            "no {} here: `cargo xtask test peers` installs it",
+            cli.against
+        )
+    })?;
+    let program = cli.server.clone().or_else(testkit::our_server);
+    let program = program.ok_or("no server of ours here: `cargo build --release`")?;
+    let base = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: PathBuf| {
+        std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
+    };
+    let known = facts::parse(&read(base.join(format!("../compat/{}.json", cli.against)))?)?;
+    let mut rules = read(base.join("allowed.txt"))?;
+    if let Some(more) = &cli.ignore {
+        rules.push('\n');
+        rules.push_str(&read(more.clone())?);
+    }
+    let allowed = Allowed::parse(&rules, &cli.against)?;
+
+    let debug = ["--enable-debug-command".to_owned(), "yes".to_owned()];
+    let threads = ["--threads".to_owned(), cli.threads.to_string()];
+    let mut ours = Side::start(
+        "tidemill",
+        program,
+        [debug.clone(), threads].concat(),
+        CONNECTIONS,
+    )?;
+    let mut theirs = Side::start(&cli.against, peer, debug.to_vec(), CONNECTIONS)?;
+    let (our_names, their_names) = (names(&mut ours)?, names(&mut theirs)?);
+    let mut facts = Facts::default();
+    for command in &known {
+        let name = command.name();
+        if command.words.len() > 1 {
+            facts.containers.insert(command.words[0].clone());
+        }
+        let places = [
+            (command.is_unordered, &mut facts.unordered),
+            (command.is_blocking, &mut facts.blocking),
+            (command.is_readonly, &mut facts.readonly),
+        ];
+        for (holds, set) in places {
+            if holds {
+                set.insert(name.clone());
+            }
+        }
+    }
+    let both: Vec<_> = known
+        .into_iter()
+        .filter(|command| {
+            our_names.contains(&command.name()) && their_names.contains(&command.name())
+        })
+        .collect();
+    let planner = Planner::new(both, &cli.only);
+    let mut arena = Arena::new(ours, theirs, allowed, facts, CONNECTIONS);
+    for name in plan::directives() {
+        let sides = [&mut arena.ours, &mut arena.theirs];
+        for (side, kept) in sides.into_iter().zip(&mut arena.directives) {
+            let reply = side
+                .ask(&["CONFIG", "GET", name])
+                .map_err(|e| format!("{}: {e}", side.name))?;
+            if let Some(value) = reply.field(name).and_then(Reply::text) {
+                kept.insert(name, value);
+            }
+        }
+    }
+    Ok((arena, planner))
+}
+
+/// The commands and subcommands that a server says it has.
+fn names(side: &mut Side) -> Result<BTreeSet<String>, String> {
+    let reply = side
+        .ask(&["COMMAND"])
+        .map_err(|e| format!("COMMAND: {e}"))?;
+    let mut names = BTreeSet::new();
+    let mut left: Vec<&Reply> = reply.elements().unwrap_or_default().iter().collect();
+    while let Some(entry) = left.pop() {
+        let parts = entry.elements().unwrap_or_default();
+        names.extend(
+            parts
+                .first()
+                .and_then(Reply::text)
+                .map(|name| name.to_lowercase()),
+        );
+        left.extend(parts.get(9).and_then(Reply::elements).unwrap_or_default());
+    }
+    Ok(names)
+}
+
+/// The shortest sequence that shows the same difference, and what it shows; nothing if it cannot
+/// be had again.
+fn shortest(
+    arena: &mut Arena,
+    sequence: Sequence,
+    found: &Difference,
+) -> Result<Option<(Sequence, Difference)>, String> {
+    let mut problem = None;
+    let mut shows = |candidate: &Sequence| match arena.play(candidate) {
+        Ok(played) => played
+            .difference
+            .filter(|difference| difference.kind == found.kind),
+        Err(why) => {
+            problem.get_or_insert(why);
+            None
+        }
+    };
+    let mut shown = shows(&sequence);
+    let mut short = sequence;
+    if shown.is_some() {
+        let trials = match found.theirs.is_empty() {
+            true => TRIALS_SLOW,
+            false => TRIALS,
+        };
+        short = shrink::shrink(short, trials, |candidate| {
+            let difference = shows(candidate);
+            let is_shown = difference.is_some();
+            if is_shown {
+                shown = difference;
+            }
+            is_shown
+        });
+    }
+    match problem {
+        Some(why) => Err(why),
+        None => Ok(shown.map(|difference| (short, difference))),
+    }
+}

@@ -1,0 +1,685 @@
+//! Plays a sequence on both servers at once and stops at the first difference.
+//!
+//! # Invariants
+//! - After each command both sides are at rest: who was served has been heard, and every
+//!   subscriber has been asked with a PING for all it was told.
+//! - A client that waits is sent nothing; commands for it are left out, on both sides alike.
+//! - What only chance decides is made equal before the next command (SPOP).
+
+mod hear;
+
+use crate::allow::Allowed;
+use crate::compare::{Ids, bag, how, is_id, same};
+use crate::scan;
+use crate::sequence::{Seen, Sequence, Step, Word, letter, line};
+use crate::side::{PATIENCE, Side, Silence};
+use crate::walk::walk;
+use client::Reply;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+use testkit::render;
+
+/// What differed.
+#[derive(Debug, Clone)]
+pub struct Difference {
+    /// The command whose replies differ, and in what way: differences of one kind are one finding.
+    pub kind: String,
+    /// As a person types it.
+    pub command: String,
+    pub ours: String,
+    pub theirs: String,
+    /// What the real server said in full, for the script.
+    pub shown: Vec<Line>,
+}
+
+/// One command of a sequence that was played, as the script shows it.
+#[derive(Debug, Clone)]
+pub struct Line {
+    pub text: String,
+    pub theirs: Vec<String>,
+}
+
+/// How a sequence went.
+#[derive(Debug, Default)]
+pub struct Played {
+    pub commands: usize,
+    pub difference: Option<Difference>,
+    /// It met a difference that is allowed, by its number in the list.
+    pub allowed: Option<usize>,
+}
+
+/// Both servers with what they have in common.
+pub struct Arena {
+    pub ours: Side,
+    pub theirs: Side,
+    pub allowed: Allowed,
+    /// Commands whose replies have no order, that may wait, that change nothing.
+    pub facts: Facts,
+    /// Commands that the real server has carried out without an error.
+    pub succeeded: BTreeSet<String>,
+    /// Directives that sequences set, with what they were on either side.
+    pub directives: [BTreeMap<&'static str, String>; 2],
+    connections: Vec<Connection>,
+    ids: Ids,
+    payloads: Vec<Vec<u8>>,
+    digests: Vec<Vec<u8>>,
+    shown: Vec<Line>,
+    fences: usize,
+}
+
+/// What the player knows of commands, by their names with a bar.
+#[derive(Debug, Default)]
+pub struct Facts {
+    pub unordered: BTreeSet<String>,
+    pub blocking: BTreeSet<String>,
+    pub readonly: BTreeSet<String>,
+    pub containers: BTreeSet<String>,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Connection {
+    /// What it waits with.
+    waiting: Option<Vec<Vec<u8>>>,
+    /// Commands since MULTI.
+    queued: Option<Vec<Vec<Vec<u8>>>>,
+    is_subscribed: bool,
+}
+
+/// Why a command ended the sequence.
+enum Stop {
+    Difference {
+        kind: String,
+        ours: String,
+        theirs: String,
+    },
+    Silent {
+        is_ours: bool,
+        silence: Silence,
+    },
+}
+
+type Step_<T> = Result<T, Stop>;
+type Args = Vec<Vec<u8>>;
+
+fn ours(silence: Silence) -> Stop {
+    Stop::Silent {
+        is_ours: true,
+        silence,
+    }
+}
+
+fn theirs(silence: Silence) -> Stop {
+    Stop::Silent {
+        is_ours: false,
+        silence,
+    }
+}
+
+impl Arena {
+    pub fn new(
+        ours: Side,
+        theirs: Side,
+        allowed: Allowed,
+        facts: Facts,
+        connections: usize,
+    ) -> Self {
+        Self {
+            ours,
+            theirs,
+            allowed,
+            facts,
+            succeeded: BTreeSet::new(),
+            directives: Default::default(),
+            connections: vec![Connection::default(); connections],
+            ids: Ids::default(),
+            payloads: Vec::new(),
+            digests: Vec::new(),
+            shown: Vec::new(),
+            fences: 0,
+        }
+    }
+
+    /// Plays a sequence from an empty server. An error is the real server's, or the machine's.
+    pub fn play(&mut self, sequence: &Sequence) -> Result<Played, String> {
+        self.shown.clear();
+        self.ids = Ids::default();
+        self.payloads.clear();
+        self.digests.clear();
+        let mut played = Played::default();
+        let mut current = String::new();
+        let stop = self.run(sequence, &mut played.commands, &mut current);
+        match stop {
+            Ok(()) => {}
+            Err(Stop::Difference { kind, ours, theirs }) => {
+                match self.allowed.find(&current, &ours, &theirs, &self.played()) {
+                    Some(rule) => played.allowed = Some(rule),
+                    None => played.difference = Some(self.difference(kind, current, ours, theirs)),
+                }
+            }
+            Err(Stop::Silent { is_ours, silence }) => {
+                let log = self.ours.server.log();
+                let tail: Vec<&str> = log.lines().rev().take(12).collect();
+                let tail = tail.into_iter().rev().collect::<Vec<_>>().join("\n");
+                self.ours.restart()?;
+                self.theirs.restart()?;
+                self.connections.fill(Connection::default());
+                if !is_ours {
+                    return Err(format!("{} at {current}: {silence}", self.theirs.name));
+                }
+                let kind = format!("{} {silence}", first_words(&current));
+                let said = format!("{silence}\n{tail}");
+                played.difference = Some(self.difference(kind, current, said, String::new()));
+                return Ok(played);
+            }
+        }
+        self.reset(sequence)?;
+        Ok(played)
+    }
+
+    fn difference(
+        &mut self,
+        kind: String,
+        command: String,
+        ours: String,
+        theirs: String,
+    ) -> Difference {
+        Difference {
+            kind,
+            command,
+            ours,
+            theirs,
+            shown: std::mem::take(&mut self.shown),
+        }
+    }
+
+    fn reset(&mut self, sequence: &Sequence) -> Result<(), String> {
+        let waiting: Vec<bool> = self
+            .connections
+            .iter()
+            .map(|c| c.waiting.is_some())
+            .collect();
+        self.connections.fill(Connection::default());
+        for (side, directives) in [
+            (&mut self.ours, &self.directives[0]),
+            (&mut self.theirs, &self.directives[1]),
+        ] {
+            let old: Vec<_> = sequence
+                .config
+                .iter()
+                .filter_map(|(name, _)| Some((*name, directives.get(name)?.clone())))
+                .collect();
+            if let Err(silence) = side.reset(&waiting, &old) {
+                eprintln!(
+                    "{} between two sequences: {silence}; started again",
+                    side.name
+                );
+                side.restart()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        sequence: &Sequence,
+        commands: &mut usize,
+        current: &mut String,
+    ) -> Step_<()> {
+        for (name, value) in &sequence.config {
+            let args = ["CONFIG", "SET", name, value];
+            self.ours.ask(&args).map_err(ours)?;
+            self.theirs.ask(&args).map_err(theirs)?;
+        }
+        for step in &sequence.steps {
+            if let Some((our_args, their_args)) = self.ready(step) {
+                *commands += 1;
+                *current = line(their_args.iter().map(Vec::as_slice));
+                match self.step(step, &our_args, &their_args) {
+                    Err(Stop::Difference { kind, ours, theirs })
+                        if self.may_go_on(&their_args, current, &ours, &theirs) =>
+                    {
+                        drop(kind);
+                    }
+                    other => other?,
+                }
+                self.settle(step.connection, &self.name(&their_args))?;
+            }
+        }
+        let found =
+            walk(&mut self.ours, &mut self.theirs, &self.ids).map_err(|silent| Stop::Silent {
+                is_ours: silent.is_ours,
+                silence: silent.silence,
+            })?;
+        if let Some(found) = found {
+            *current = line(found.question.iter().map(Vec::as_slice));
+            self.show(0, current.clone(), vec![found.theirs.clone()]);
+            let mut kind = format!("in the end {}", first_words(current));
+            if kind.ends_with("encoding") {
+                kind = format!("{kind}: {} for {}", found.ours, found.theirs);
+            }
+            return Err(Stop::Difference {
+                kind,
+                ours: found.ours,
+                theirs: found.theirs,
+            });
+        }
+        Ok(())
+    }
+
+    /// An allowed difference in what was only read changes nothing: the sequence goes on.
+    fn may_go_on(&self, args: &[Vec<u8>], command: &str, ours: &str, theirs: &str) -> bool {
+        self.facts.readonly.contains(&self.name(args))
+            && self
+                .allowed
+                .find(command, ours, theirs, &self.played())
+                .is_some()
+    }
+
+    /// The commands so far.
+    fn played(&self) -> Vec<&str> {
+        let commands = self
+            .shown
+            .iter()
+            .filter_map(|line| line.text.split_once("> "));
+        commands.map(|(_, command)| command).collect()
+    }
+
+    /// The words for either side, or nothing if this command cannot be played now.
+    fn ready(&self, step: &Step) -> Option<(Args, Args)> {
+        let connection = &self.connections[step.connection];
+        if connection.waiting.is_some() || step.words.is_empty() {
+            return None;
+        }
+        let our_args: Vec<Vec<u8>> = step
+            .words
+            .iter()
+            .map(|word| self.fill(word, &self.ids.ours))
+            .collect();
+        let their_args: Vec<Vec<u8>> = step
+            .words
+            .iter()
+            .map(|word| self.fill(word, &self.ids.theirs))
+            .collect();
+        let name = self.name(&their_args);
+        let is_left_out = match name.as_str() {
+            "monitor" | "quit" | "shutdown" => true,
+            "spop" => connection.queued.is_some() || connection.is_subscribed,
+            "multi" => connection.is_subscribed,
+            _ if is_subscribe(&name) => connection.queued.is_some(),
+            // What needs more than a look at the reply.
+            _ if connection.is_subscribed => {
+                let asks_more = [scan::source(&their_args), scan::by_lex(&their_args)];
+                asks_more.iter().any(Option::is_some)
+                    || scan::is_scan(&their_args)
+                    || self.facts.blocking.contains(&name)
+            }
+            _ => scan::by_lex(&their_args).is_some() && connection.queued.is_some(),
+        };
+        (!is_left_out).then_some((our_args, their_args))
+    }
+
+    fn fill(&self, word: &Word, ids: &[Vec<u8>]) -> Vec<u8> {
+        let nth = |from: &[Vec<u8>], number: usize, other: &[u8]| match from.len() {
+            0 => other.to_vec(),
+            count => from[number % count].clone(),
+        };
+        match word {
+            Word::Plain(bytes) => bytes.clone(),
+            Word::Reply(Seen::Id, number) => nth(ids, *number, b"1-1"),
+            Word::Reply(Seen::Payload, number) => nth(&self.payloads, *number, b"x"),
+            Word::Reply(Seen::Digest, number) => nth(&self.digests, *number, b"0123456789abcdef"),
+        }
+    }
+
+    /// A command's name with a bar before its subcommand.
+    fn name(&self, args: &[Vec<u8>]) -> String {
+        let word = |at: usize| {
+            let bytes = args.get(at).map(Vec::as_slice).unwrap_or_default();
+            String::from_utf8_lossy(bytes).to_lowercase()
+        };
+        match self.facts.containers.contains(&word(0)) {
+            true => format!("{}|{}", word(0), word(1)),
+            false => word(0),
+        }
+    }
+
+    fn show(&mut self, connection: usize, command: String, theirs: Vec<String>) {
+        let text = format!("{}> {command}", letter(connection));
+        // It names the server and numbers the client.
+        let theirs = match command.starts_with("HELLO") {
+            true => vec!["(any)".to_owned()],
+            false => theirs,
+        };
+        self.shown.push(Line { text, theirs });
+    }
+
+    fn step(&mut self, step: &Step, our_args: &[Vec<u8>], their_args: &[Vec<u8>]) -> Step_<()> {
+        let connection = step.connection;
+        let name = self.name(their_args);
+        let shown = line(their_args.iter().map(Vec::as_slice));
+        let is_queued = self.connections[connection].queued.is_some();
+        if is_subscribe(&name) || self.connections[connection].is_subscribed {
+            return self.subscriber(connection, &name, our_args, their_args, shown);
+        }
+        if scan::is_scan(their_args) && !is_queued {
+            return self.scan(connection, their_args, shown);
+        }
+        if let Some(question) = scan::by_lex(their_args) {
+            self.ours.call(connection, &question).map_err(ours)?;
+            let scores = self.theirs.call(connection, &question).map_err(theirs)?;
+            if !scan::is_flat(&scores) {
+                return Ok(());
+            }
+        }
+        let source = (!is_queued).then(|| scan::source(their_args)).flatten();
+        let members = match &source {
+            Some(question) => {
+                self.theirs.call(connection, question).map_err(theirs)?;
+                Some(self.ours.call(connection, question).map_err(ours)?)
+            }
+            None => None,
+        };
+        self.ours.send(connection, our_args).map_err(ours)?;
+        self.theirs.send(connection, their_args).map_err(theirs)?;
+        let may_wait = self.facts.blocking.contains(&name) && !is_queued && !step.is_brief;
+        let (our_reply, their_reply) = match may_wait {
+            true => self.reply_or_wait(connection)?,
+            false => {
+                let reply = receive(&mut self.theirs, connection).map_err(theirs);
+                self.show_either(connection, &shown, &reply);
+                let reply = reply?;
+                (
+                    Some(receive(&mut self.ours, connection).map_err(ours)?),
+                    Some(reply),
+                )
+            }
+        };
+        if may_wait {
+            let said = their_reply.as_ref().map_or("(blocked)".to_owned(), render);
+            self.show(connection, shown, vec![said]);
+        }
+        let (our_reply, their_reply) = match (our_reply, their_reply) {
+            (None, None) => {
+                self.connections[connection].waiting = Some(their_args.to_vec());
+                return Ok(());
+            }
+            (Some(a), Some(b)) => (a, b),
+            (a, b) => {
+                let said =
+                    |reply: Option<Reply>| reply.map_or("(blocked)".to_owned(), |r| render(&r));
+                return Err(Stop::Difference {
+                    kind: format!("{name} waits"),
+                    ours: said(a),
+                    theirs: said(b),
+                });
+            }
+        };
+        if name == "exec" {
+            return self.executed(connection, &our_reply, &their_reply);
+        }
+        self.judge(their_args, &our_reply, &their_reply)?;
+        if let Some(members) = members {
+            scan::drawn_from(&our_reply, &members).map_err(|why| Stop::Difference {
+                kind: format!("{name} draws"),
+                ours: format!("{}\n{why}", render(&our_reply)),
+                theirs: render(&their_reply),
+            })?;
+        }
+        if name == "spop" && !their_reply.is_error() {
+            self.equalise(connection, &their_args[1], &our_reply, &their_reply)?;
+        }
+        self.track(connection, &name, their_args, &their_reply);
+        Ok(())
+    }
+
+    fn show_either(&mut self, connection: usize, shown: &str, reply: &Step_<Reply>) {
+        let said = reply
+            .as_ref()
+            .map_or_else(|_| "(no reply)".to_owned(), render);
+        self.show(connection, shown.to_owned(), vec![said]);
+    }
+
+    /// Compares two replies of one command and keeps what later words may use.
+    fn judge(&mut self, args: &[Vec<u8>], our_reply: &Reply, their_reply: &Reply) -> Step_<()> {
+        let name = self.name(args);
+        let is_auto = name == "xadd" && args.iter().any(|arg| arg == b"*");
+        if let (true, Reply::Bulk(a), Reply::Bulk(b)) = (is_auto, our_reply, their_reply)
+            && is_id(a)
+            && is_id(b)
+        {
+            self.ids.ours.push(a.clone());
+            self.ids.theirs.push(b.clone());
+        }
+        match (name.as_str(), their_reply) {
+            ("dump", Reply::Bulk(payload)) => self.payloads.push(payload.clone()),
+            ("digest", Reply::Bulk(digest)) => self.digests.push(digest.clone()),
+            _ => {}
+        }
+        let how = how(args, self.facts.unordered.contains(&name));
+        if same(how, our_reply, their_reply, &self.ids) {
+            if !their_reply.is_error() {
+                self.succeeded.insert(name);
+            }
+            return Ok(());
+        }
+        Err(Stop::Difference {
+            kind: kind_of(&name, our_reply, their_reply),
+            ours: said(our_reply, their_reply),
+            theirs: said(their_reply, our_reply),
+        })
+    }
+
+    /// Follows transactions.
+    fn track(&mut self, connection: usize, name: &str, args: &[Vec<u8>], reply: &Reply) {
+        let state = &mut self.connections[connection];
+        match (name, reply) {
+            ("reset", _) => *state = Connection::default(),
+            ("discard", Reply::Status(_)) => state.queued = None,
+            ("multi", Reply::Status(text)) if text == b"OK" => state.queued = Some(Vec::new()),
+            (_, Reply::Status(text)) if text == b"QUEUED" => {
+                if let Some(queued) = &mut state.queued {
+                    queued.push(args.to_vec());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Compares what EXEC answers, each part as its command wants it.
+    fn executed(&mut self, connection: usize, our_reply: &Reply, their_reply: &Reply) -> Step_<()> {
+        let queued = self.connections[connection]
+            .queued
+            .take()
+            .unwrap_or_default();
+        let exec = vec![b"EXEC".to_vec()];
+        let (Reply::Array(a), Reply::Array(b)) = (our_reply, their_reply) else {
+            return self.judge(&exec, our_reply, their_reply);
+        };
+        if a.len() != b.len() || b.len() != queued.len() {
+            return self.judge(&exec, our_reply, their_reply);
+        }
+        self.succeeded.insert("exec".to_owned());
+        for ((args, a), b) in queued.iter().zip(a).zip(b) {
+            let inside = line(args.iter().map(Vec::as_slice));
+            match self.judge(args, a, b) {
+                Err(Stop::Difference { ours, theirs, .. })
+                    if self
+                        .allowed
+                        .find(&inside, &ours, &theirs, &self.played())
+                        .is_some() => {}
+                Err(Stop::Difference { kind, ours, theirs }) => {
+                    return Err(Stop::Difference {
+                        kind: format!("in a transaction {kind}"),
+                        ours: format!("{ours}\n(from {inside})"),
+                        theirs,
+                    });
+                }
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Gathers all pages of a scan on both sides.
+    fn scan(&mut self, connection: usize, args: &[Vec<u8>], shown: String) -> Step_<()> {
+        let theirs_gathered = scan::gather(&mut self.theirs, connection, args).map_err(theirs)?;
+        self.show(connection, shown, vec![render(&theirs_gathered.first)]);
+        let ours_gathered = scan::gather(&mut self.ours, connection, args).map_err(ours)?;
+        self.judge(args, &ours_gathered.first, &theirs_gathered.first)?;
+        if bag(
+            &ours_gathered.elements,
+            &theirs_gathered.elements,
+            &self.ids,
+        ) {
+            return Ok(());
+        }
+        Err(Stop::Difference {
+            kind: format!("{} gathers", self.name(args)),
+            ours: render(&Reply::Array(ours_gathered.elements)),
+            theirs: render(&Reply::Array(theirs_gathered.elements)),
+        })
+    }
+
+    /// After SPOP: the real server's set becomes like ours.
+    fn equalise(
+        &mut self,
+        connection: usize,
+        key: &[u8],
+        our_reply: &Reply,
+        their_reply: &Reply,
+    ) -> Step_<()> {
+        let members = |reply: &Reply| -> Vec<Vec<u8>> {
+            match reply {
+                Reply::Bulk(member) => vec![member.clone()],
+                other => other
+                    .elements()
+                    .unwrap_or_default()
+                    .iter()
+                    .filter_map(Reply::bytes)
+                    .map(<[u8]>::to_vec)
+                    .collect(),
+            }
+        };
+        let (mine, others) = (members(our_reply), members(their_reply));
+        let gone: Vec<Vec<u8>> = mine
+            .iter()
+            .filter(|m| !others.contains(m))
+            .cloned()
+            .collect();
+        let back: Vec<Vec<u8>> = others
+            .iter()
+            .filter(|m| !mine.contains(m))
+            .cloned()
+            .collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let with = |name: &str, members: Vec<Vec<u8>>| {
+            let mut args = vec![name.as_bytes().to_vec(), key.to_vec()];
+            args.extend(members);
+            args
+        };
+        // Never empty in between: the key would lose its deadline.
+        let left = self
+            .theirs
+            .call(connection, &[b"SCARD".to_vec(), key.to_vec()])
+            .map_err(theirs)?;
+        let mut order = [with("SREM", gone.clone()), with("SADD", back)];
+        if left.integer() <= i64::try_from(gone.len()).ok() {
+            order.reverse();
+        }
+        for args in order {
+            self.theirs.call(connection, &args).map_err(theirs)?;
+        }
+        // Nobody shall hear of it.
+        for at in 0..self.connections.len() {
+            if self.connections[at].is_subscribed && at != connection {
+                self.hear_of_spop(at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The replies of a command that may wait; nothing where it does.
+    fn reply_or_wait(&mut self, connection: usize) -> Step_<(Option<Reply>, Option<Reply>)> {
+        let before = self
+            .connections
+            .iter()
+            .filter(|c| c.waiting.is_some())
+            .count();
+        let b = waits(&mut self.theirs, connection, before).map_err(theirs)?;
+        let a = waits(&mut self.ours, connection, before).map_err(ours)?;
+        Ok((a, b))
+    }
+}
+
+/// The next reply that is no push.
+fn receive(side: &mut Side, connection: usize) -> Result<Reply, Silence> {
+    loop {
+        match side.receive(connection, PATIENCE)? {
+            Reply::Push(_) => {}
+            reply => return Ok(reply),
+        }
+    }
+}
+
+/// The reply, or nothing once the server counts one more waiting client.
+fn waits(side: &mut Side, connection: usize, before: usize) -> Result<Option<Reply>, Silence> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match side.receive(connection, Duration::from_millis(1)) {
+            Ok(reply) => return Ok(Some(reply)),
+            Err(Silence::Hangs) => {}
+            Err(silence) => return Err(silence),
+        }
+        if side.waiting()? > before {
+            return Ok(None);
+        }
+        if Instant::now() > end {
+            return Err(Silence::Hangs);
+        }
+    }
+}
+
+fn is_subscribe(name: &str) -> bool {
+    name.ends_with("subscribe")
+}
+
+/// The name of a command line and, for a container, its subcommand.
+fn first_words(command: &str) -> String {
+    let mut words = command.split(' ');
+    let first = words.next().unwrap_or_default().to_lowercase();
+    match first.as_str() {
+        "xinfo" | "xgroup" | "object" | "pubsub" | "client" => {
+            format!(
+                "{first}|{}",
+                words.next().unwrap_or_default().to_lowercase()
+            )
+        }
+        _ => first,
+    }
+}
+
+/// A reply's text; where its kind is all that differs, with the kind.
+fn said(reply: &Reply, other: &Reply) -> String {
+    match render(reply) == render(other) {
+        true => format!("{reply:?}"),
+        false => render(reply),
+    }
+}
+
+/// A name for differences that have probably one reason.
+fn kind_of(name: &str, our_reply: &Reply, their_reply: &Reply) -> String {
+    let short = |reply: &Reply| match reply {
+        Reply::Error(text) => String::from_utf8_lossy(text).chars().take(60).collect(),
+        Reply::Bulk(text) if name == "object|encoding" => {
+            String::from_utf8_lossy(text).into_owned()
+        }
+        Reply::Bulk(_) => "string".to_owned(),
+        other => {
+            let text = format!("{other:?}");
+            text.split(['(', '[']).next().unwrap_or_default().to_owned()
+        }
+    };
+    format!("{name}: {} for {}", short(our_reply), short(their_reply))
+}
