@@ -23,6 +23,8 @@ pub struct Connection {
     pub client: Arc<Client>,
     /// Bytes of a request whose end has not come, or of requests that must wait.
     pub input: Vec<u8>,
+    /// How much at the front of `input` was run already: moved away only now and then.
+    pub input_done: usize,
     /// Where the decoder stands in `input`.
     pub decoder: Decoder,
     /// What the socket did not take yet.
@@ -31,8 +33,12 @@ pub struct Connection {
     pub awaits_room: bool,
     /// Whether reading is off: the client waits, and its next requests with it.
     pub is_held: bool,
+    /// Whether its requests wait until the replies that it has are sent; it is held meanwhile.
+    pub is_full: bool,
     /// Since when its output is over the soft limit: Unix milliseconds; 0 when it is not.
     pub over_soft_since_ms: u64,
+    /// Whether the socket failed or is at its end: nobody takes replies any more.
+    pub has_hung_up: bool,
     /// Set when the connection is to be closed at once.
     pub is_dead: bool,
 }
@@ -46,11 +52,14 @@ impl Connection {
             session,
             client,
             input: Vec::new(),
+            input_done: 0,
             decoder: Decoder::default(),
             output: Output::default(),
             awaits_room: false,
             is_held: false,
+            is_full: false,
             over_soft_since_ms: 0,
+            has_hung_up: false,
             is_dead: false,
         }
     }
@@ -79,6 +88,7 @@ impl Connection {
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => 0,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => 0,
             Err(_) => {
+                self.has_hung_up = true;
                 self.is_dead = true;
                 fresh.clear();
                 self.output.clear();
@@ -119,7 +129,9 @@ impl Connection {
     pub fn publish_buffers(&self) {
         let (client, input, output) = (&self.client, &self.input, &self.output);
         let relaxed = Ordering::Relaxed;
-        client.query_bytes.store(input.len(), relaxed);
+        client
+            .query_bytes
+            .store(input.len() - self.input_done, relaxed);
         let free = input.capacity() - input.len();
         client.query_free.store(free, relaxed);
         client.output_bytes.store(output.len(), relaxed);

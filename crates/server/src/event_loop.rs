@@ -79,6 +79,8 @@ pub struct EventLoop<'k, L: RawLock> {
     now_ms: u64,
     next_tick_ms: u64,
     next_check_ms: u64,
+    /// When accepting goes on after it failed; 0 while it does.
+    accepts_again_ms: u64,
     next_thread: usize,
     /// At which of this thread's stripes removing dead keys goes on.
     expire_from: usize,
@@ -144,6 +146,7 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             now_ms: 0,
             next_tick_ms: 0,
             next_check_ms: 0,
+            accepts_again_ms: 0,
             next_thread: 0,
             expire_from: 0,
             ticks_per_us: 1000.0,

@@ -13,6 +13,9 @@ use crate::shared::Client;
 /// Connections accepted in one go from one listener.
 const ACCEPTS_MAX: usize = 1000;
 
+/// How long no connection is accepted after one could not be.
+const ACCEPT_REST_MS: u64 = 200;
+
 const DENIED: &[u8] = b"-DENIED Tidemill is running in protected mode: it accepts only local \
 connections because no password is set. To connect from elsewhere, set a password (requirepass), \
 or, if the network is trusted, turn protected mode off (CONFIG SET protected-mode no from a local \
@@ -30,9 +33,33 @@ impl<L: RawLock> EventLoop<'_, L> {
                 Ok((socket, peer)) => self.deal(socket, peer),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
                 Err(error) => {
-                    verbose!("Accepting client connection: {error}");
+                    // Most likely there is no descriptor left, and the next try would fail too.
+                    crate::warning!("Accepting client connection: {error}");
+                    self.rest_from_accepting();
                     return;
                 }
+            }
+        }
+    }
+
+    /// Looks at no listener for a while: those who wait stay in the kernel's queue.
+    fn rest_from_accepting(&mut self) {
+        self.accepts_again_ms = self.now_ms + ACCEPT_REST_MS;
+        self.watch_listeners(false);
+    }
+
+    /// Goes on with accepting once the rest is over.
+    pub(super) fn accept_again(&mut self) {
+        if self.accepts_again_ms != 0 && self.now_ms >= self.accepts_again_ms {
+            self.accepts_again_ms = 0;
+            self.watch_listeners(true);
+        }
+    }
+
+    fn watch_listeners(&mut self, on: bool) {
+        for (token, listener) in (TOKEN_LISTENERS..).zip(&self.listeners) {
+            if let Err(error) = self.epoll.change(listener.fd(), token, on, false) {
+                crate::warning!("Watching a listener: {error}");
             }
         }
     }
@@ -90,9 +117,16 @@ impl<L: RawLock> EventLoop<'_, L> {
 
     /// Puts a connection back after its turn, or closes it.
     pub(super) fn put_back(&mut self, mut connection: Box<Connection>) {
+        if connection.is_full && connection.has_hung_up {
+            self.run_rest(&mut connection);
+        }
         let is_sent = connection.output.is_empty();
         if connection.is_dead || connection.session.closing && is_sent {
             return self.close(connection);
+        }
+        if connection.is_full && is_sent {
+            connection.is_full = false;
+            self.resumable.push(connection.session.id.number);
         }
         self.watch(&mut connection);
         connection.publish_buffers();

@@ -27,6 +27,7 @@ impl<L: RawLock> EventLoop<'_, L> {
                 .note(&self.shared, self.host.now_us);
         }
         self.spare.look();
+        self.accept_again();
         if self.shared.cron_paused.load(Ordering::Relaxed) {
             self.next_tick_ms = self.now_ms + IDLE_TICK_MS;
             return;

@@ -9,6 +9,9 @@ use super::*;
 const BATCH_REQUESTS_MAX: usize = 512;
 /// Requests whose keys are prefetched together.
 const WINDOW: usize = 32;
+/// Bytes of replies after which a connection's next requests wait until they are sent: a short
+/// pipeline may ask for far more than it is ready to take.
+const REPLY_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes that one read may take of a long request.
 const READ_LONG_BYTES: usize = 1024 * 1024;
 
@@ -21,6 +24,8 @@ enum Turn {
     Done,
     /// It must wait: run no more of its requests for now.
     Held,
+    /// It has many replies to take: run no more of its requests until they are sent.
+    Full,
 }
 
 impl<L: RawLock> EventLoop<'_, L> {
@@ -51,6 +56,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         into.reserve(wanted);
         let got = match sys::read(fd, into) {
             Ok(0) => {
+                connection.has_hung_up = true;
                 connection.is_dead = true;
                 0
             }
@@ -58,6 +64,7 @@ impl<L: RawLock> EventLoop<'_, L> {
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => 0,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => 0,
             Err(_) => {
+                connection.has_hung_up = true;
                 connection.is_dead = true;
                 0
             }
@@ -70,6 +77,7 @@ impl<L: RawLock> EventLoop<'_, L> {
             if connection.session.closing {
                 // It has said its last word: what else it says is not heard.
                 connection.input.clear();
+                connection.input_done = 0;
             } else if is_fresh {
                 let used = self.run_requests(connection, &buf);
                 connection.input.extend_from_slice(&buf[used..]);
@@ -81,7 +89,7 @@ impl<L: RawLock> EventLoop<'_, L> {
                 .config
                 .client_query_buffer_limit_bytes
                 .min(u64::from(u32::MAX) / 2);
-            if connection.input.len() as u64 > limit {
+            if (connection.input.len() - connection.input_done) as u64 > limit {
                 self.network().query_limit_drops.add(1);
                 connection.is_dead = true;
             }
@@ -95,25 +103,40 @@ impl<L: RawLock> EventLoop<'_, L> {
         let Some(mut connection) = self.connections.take(number) else {
             return;
         };
-        if connection.session.waiting.is_none() && !connection.is_dead {
+        if connection.session.waiting.is_none() && !connection.is_dead && !connection.is_full {
             connection.is_held = false;
             self.run_input(&mut connection);
         }
         self.put_back(connection);
     }
 
+    /// Runs what a client had sent before it hung up without waiting for the replies.
+    #[cold]
+    pub(super) fn run_rest(&mut self, connection: &mut Connection) {
+        while connection.is_full {
+            connection.is_full = false;
+            connection.output.clear();
+            self.run_input(connection);
+        }
+        connection.is_dead = true;
+    }
+
     fn run_input(&mut self, connection: &mut Connection) {
         let mut input = std::mem::take(&mut connection.input);
-        let used = self.run_requests(connection, &input);
-        if used == input.len() {
+        let mut done = connection.input_done;
+        done += self.run_requests(connection, &input[done..]);
+        if done == input.len() {
+            done = 0;
             input.clear();
             if input.capacity() > READ_BYTES {
                 input = Vec::new();
             }
-        } else if used > 0 {
-            input.drain(..used);
+        } else if done > input.len() / 2 {
+            input.drain(..done);
+            done = 0;
         }
         connection.input = input;
+        connection.input_done = done;
     }
 
     /// Runs the whole requests of `data` and sends their replies; returns how many bytes they took.
@@ -169,8 +192,9 @@ impl<L: RawLock> EventLoop<'_, L> {
                         connection.decoder.reset();
                         break;
                     }
-                    if let Turn::Held = turn {
+                    if let Turn::Held | Turn::Full = turn {
                         connection.is_held = true;
+                        connection.is_full = matches!(turn, Turn::Full);
                         break;
                     }
                     if at == data.len() {
@@ -272,6 +296,9 @@ impl<L: RawLock> EventLoop<'_, L> {
                 }
                 if connection.session.closing {
                     return (first + index + 1, Turn::Done);
+                }
+                if out.len() > REPLY_BYTES_MAX {
+                    return (first + index + 1, Turn::Full);
                 }
             }
             first += count;

@@ -42,6 +42,58 @@ fn a_reader_that_is_only_slow_gets_everything() {
     }
 }
 
+/// A short pipeline may ask for far more than its client is ready to take.
+#[test]
+fn replies_are_made_as_they_are_taken() {
+    for threads in THREADS {
+        let server = server(&["--threads", threads]);
+        let mut client = connect(&server);
+        let mut other = connect(&server);
+        let number = id(&mut client);
+        let long = "x".repeat(1 << 20);
+        client.call(&["SET", "k", &long]).expect("a reply");
+        let mut pipeline = Vec::new();
+        for _ in 0..100 {
+            client::encode(&["GET", "k"], &mut pipeline);
+            client::encode(&["INCR", "n"], &mut pipeline);
+        }
+        client.send_bytes(&pipeline).expect("it is read");
+        until("some is made and the rest waits", || {
+            field(&mut other, number, "qbuf").is_some_and(|bytes| bytes != "0")
+        });
+        let held = field(&mut other, number, "omem").and_then(|bytes| bytes.parse().ok());
+        assert!(held.is_none_or(|bytes: usize| bytes < 4 << 20), "{held:?}");
+        for round in 1..=100 {
+            assert_eq!(client.receive().expect("a reply"), bulk(&long));
+            assert_eq!(client.receive().expect("a reply"), Reply::Integer(round));
+        }
+    }
+}
+
+/// Whoever does not care for replies may go as soon as all is sent.
+#[test]
+fn what_was_sent_is_run_though_nobody_takes_the_replies() {
+    for threads in THREADS {
+        let server = server(&["--threads", threads]);
+        let mut other = connect(&server);
+        let long = "x".repeat(1 << 20);
+        other.call(&["SET", "k", &long]).expect("a reply");
+        let mut client = connect(&server);
+        let number = id(&mut client);
+        let mut pipeline = Vec::new();
+        for _ in 0..100 {
+            client::encode(&["GET", "k"], &mut pipeline);
+            client::encode(&["INCR", "n"], &mut pipeline);
+        }
+        client.send_bytes(&pipeline).expect("it is read");
+        until("some is made and the rest waits", || {
+            field(&mut other, number, "qbuf").is_some_and(|bytes| bytes != "0")
+        });
+        drop(client);
+        until("all is run", || call(&mut other, "GET n") == bulk("100"));
+    }
+}
+
 #[test]
 fn a_query_past_its_limit_closes_the_connection() {
     let server = server(&["--client-query-buffer-limit", "1mb"]);
