@@ -31,7 +31,7 @@ pub fn all(report: &mut Report, fuzz_seconds: u32) {
 }
 
 fn build() -> StepResult {
-    Tool::new("cargo build --release --workspace --exclude xtask --bins").run()?;
+    Tool::new("cargo build --release --workspace --exclude xtask --exclude sim --bins").run()?;
     Ok(Done::Ran)
 }
 
