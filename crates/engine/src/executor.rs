@@ -930,15 +930,10 @@ fn gate_special(session: &Session, entry: &Entry) -> Option<CommandError> {
     }
     if session.is_subscriber() && !is_for_subscribers(entry) {
         let name = &entry.full_name;
-        let code = match entry.command.name {
-            "exec" => "EXECABORT Transaction discarded because of:",
-            _ => "ERR",
-        };
-        let text = format!(
-            "{code} Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
-             RESET are allowed in this context"
-        );
-        return Some(CommandError::Text(text.into()));
+        return Some(CommandError::err(format!(
+            "Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
+             are allowed in this context"
+        )));
     }
     if session.monitors && entry.flags.any(Flags::READONLY.with(Flags::WRITE)) {
         return Some(CommandError::text(
