@@ -344,10 +344,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
         if entry.command.name == "exec" {
             return Ok(self.stripes_of_exec(session));
         }
-        if entry.command.name == "unwatch"
-            || entry.command.name == "discard"
-            || entry.command.name == "reset"
-        {
+        if matches!(&*entry.full_name, "unwatch" | "discard" | "reset") {
             return Ok(keyspace.set_of(session.watches.iter().map(|watch| watch.hash)));
         }
         if entry.run.is_some_and(|handler| handler.locks == Locks::All) {
@@ -872,7 +869,7 @@ fn show_monitors(session: &Session, entry: &Entry, args: Args<'_>, host: &mut dy
 /// Commands that MULTI does not queue.
 fn runs_at_once_in_multi(entry: &Entry) -> bool {
     matches!(
-        entry.command.name,
+        &*entry.full_name,
         "exec" | "discard" | "multi" | "watch" | "quit" | "reset"
     )
 }
@@ -880,7 +877,7 @@ fn runs_at_once_in_multi(entry: &Entry) -> bool {
 /// Commands that a RESP2 subscriber may send.
 fn is_for_subscribers(entry: &Entry) -> bool {
     matches!(
-        entry.command.name,
+        &*entry.full_name,
         "subscribe"
             | "unsubscribe"
             | "psubscribe"

@@ -111,8 +111,16 @@ fn condition_and_fields(args: Args<'_>) -> Result<(Option<Condition>, Places), C
             if fields.is_some() {
                 return Err("ERR FIELDS keyword specified multiple times".into());
             }
+            if at + 2 >= args.len() {
+                let text = "ERR FIELDS requires at least numfields and one field argument";
+                return Err(text.into());
+            }
             let count = structure::decimal::parse(args.at(at + 1)).unwrap_or(0);
-            let Some(count) = usize::try_from(count).ok().filter(|count| *count > 0) else {
+            let Some(count) = i32::try_from(count)
+                .ok()
+                .and_then(|count| usize::try_from(count).ok())
+                .filter(|count| *count > 0)
+            else {
                 return Err("ERR Parameter `numFields` should be greater than 0".into());
             };
             if count > args.len().saturating_sub(at + 2) {
