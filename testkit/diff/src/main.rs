@@ -74,6 +74,9 @@ struct Cli {
     /// Play this one sequence.
     #[arg(long)]
     sequence: Option<u64>,
+    /// Play so many sequences, if the time lasts: the same ones on a fast machine and a slow one.
+    #[arg(long)]
+    sequences: Option<u64>,
     /// Another list of allowed differences.
     #[arg(long)]
     ignore: Option<PathBuf>,
@@ -112,7 +115,9 @@ fn run(cli: &Cli) -> Result<bool, String> {
             }
         }
         number += 1;
-        let is_over = cli.sequence.is_some() || Instant::now() > end;
+        let is_over = cli.sequence.is_some()
+            || cli.sequences.is_some_and(|many| number >= many)
+            || Instant::now() > end;
         if is_over || findings.kinds() >= cli.findings {
             break;
         }
