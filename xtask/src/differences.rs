@@ -10,7 +10,7 @@ use crate::tool::{Tool, server, target};
 /// The seed of continuous integration, and how many sequences it plays: a fixed number, so that a
 /// faster machine does not find what a slower one left.
 const SEED: u64 = 1;
-const SEQUENCES: u32 = 12_000;
+const SEQUENCES: u32 = 9_000;
 /// The longest that they may take.
 const MINUTES_MAX: f64 = 8.0;
 /// The server that it compares with.
