@@ -31,7 +31,7 @@ pub struct Connection {
     pub output: Output,
     /// Whether the socket is watched for room to write.
     pub awaits_room: bool,
-    /// Whether reading is off: the client waits, and its next requests with it.
+    /// Whether what it sends is kept and not run: its client waits, is paused, or `is_full`.
     pub is_held: bool,
     /// Whether its requests wait until the replies that it has are sent; it is held meanwhile.
     pub is_full: bool,

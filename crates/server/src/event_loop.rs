@@ -7,8 +7,8 @@
 //!
 //! # Invariants
 //! - Nothing is read, written or freed while a stripe is locked, but small values.
-//! - A connection that is held (its client waits, or is paused) is not served; what it
-//!   sends meanwhile stays in its buffer, and is bounded by the query limit.
+//! - A connection that is held (its client waits, is paused, or has replies to take first) is not
+//!   served; what it sends meanwhile stays in its buffer, and is bounded by the query limit.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
