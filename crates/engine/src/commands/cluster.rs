@@ -72,6 +72,11 @@ const CLUSTER: Command = Command {
     ])
 };
 
+/// What changes the table of nodes or slots.
+const CHANGES_NODES: Flags = Flags::ADMIN
+    .with(Flags::STALE)
+    .with(Flags::NO_ASYNC_LOADING);
+
 const CLUSTER_ADDSLOTS: Command = Command {
     name: "addslots",
     group: Group::Cluster,
@@ -79,9 +84,7 @@ const CLUSTER_ADDSLOTS: Command = Command {
     summary: "Gives hash slots to this node.",
     complexity: "O(N)",
     arity: Arity::at_least(3),
-    flags: Flags::ADMIN
-        .with(Flags::STALE)
-        .with(Flags::NO_ASYNC_LOADING),
+    flags: CHANGES_NODES,
     args: &[int("slot").multiple()],
     reply: &[Shape::Ok],
     ..runs(no_cluster)
@@ -94,9 +97,7 @@ const CLUSTER_ADDSLOTSRANGE: Command = Command {
     summary: "Gives ranges of hash slots to this node.",
     complexity: "O(N)",
     arity: Arity::at_least(4),
-    flags: Flags::ADMIN
-        .with(Flags::STALE)
-        .with(Flags::NO_ASYNC_LOADING),
+    flags: CHANGES_NODES,
     args: &[block("range", &[int("start-slot"), int("end-slot")]).multiple()],
     reply: &[Shape::Ok],
     ..runs(no_cluster)
@@ -109,9 +110,7 @@ const CLUSTER_BUMPEPOCH: Command = Command {
     summary: "Raises this node's configuration epoch.",
     complexity: "O(1)",
     arity: Arity::exactly(2),
-    flags: Flags::ADMIN
-        .with(Flags::STALE)
-        .with(Flags::NO_ASYNC_LOADING),
+    flags: CHANGES_NODES,
     reply: &[Shape::Simple],
     tips: &["nondeterministic_output"],
     ..runs(no_cluster)
@@ -151,9 +150,7 @@ const CLUSTER_DELSLOTS: Command = Command {
     summary: "Takes hash slots from this node.",
     complexity: "O(N)",
     arity: Arity::at_least(3),
-    flags: Flags::ADMIN
-        .with(Flags::STALE)
-        .with(Flags::NO_ASYNC_LOADING),
+    flags: CHANGES_NODES,
     args: &[int("slot").multiple()],
     reply: &[Shape::Ok],
     ..runs(no_cluster)
@@ -166,9 +163,7 @@ const CLUSTER_DELSLOTSRANGE: Command = Command {
     summary: "Takes ranges of hash slots from this node.",
     complexity: "O(N)",
     arity: Arity::at_least(4),
-    flags: Flags::ADMIN
-        .with(Flags::STALE)
-        .with(Flags::NO_ASYNC_LOADING),
+    flags: CHANGES_NODES,
     args: &[block("range", &[int("start-slot"), int("end-slot")]).multiple()],
     reply: &[Shape::Ok],
     ..runs(no_cluster)
@@ -181,9 +176,7 @@ const CLUSTER_FAILOVER: Command = Command {
     summary: "Makes a replica the primary of its shard.",
     complexity: "O(1)",
     arity: Arity::at_least(2),
-    flags: Flags::ADMIN
-        .with(Flags::STALE)
-        .with(Flags::NO_ASYNC_LOADING),
+    flags: CHANGES_NODES,
     args: &[one_of("options", &[flag("FORCE"), flag("TAKEOVER")]).optional()],
     reply: &[Shape::Ok],
     ..runs(no_cluster)
@@ -196,9 +189,7 @@ const CLUSTER_FLUSHSLOTS: Command = Command {
     summary: "Takes all hash slots from this node.",
     complexity: "O(1)",
     arity: Arity::exactly(2),
-    flags: Flags::ADMIN
-        .with(Flags::STALE)
-        .with(Flags::NO_ASYNC_LOADING),
+    flags: CHANGES_NODES,
     reply: &[Shape::Ok],
     ..runs(no_cluster)
 };
@@ -210,9 +201,7 @@ const CLUSTER_FORGET: Command = Command {
     summary: "Removes a node from the table of nodes.",
     complexity: "O(1)",
     arity: Arity::exactly(3),
-    flags: Flags::ADMIN
-        .with(Flags::STALE)
-        .with(Flags::NO_ASYNC_LOADING),
+    flags: CHANGES_NODES,
     args: &[string("node-id")],
     reply: &[Shape::Ok],
     ..runs(no_cluster)
@@ -290,9 +279,7 @@ const CLUSTER_MEET: Command = Command {
     summary: "Introduces this node to another.",
     complexity: "O(1)",
     arity: Arity::at_least(4),
-    flags: Flags::ADMIN
-        .with(Flags::STALE)
-        .with(Flags::NO_ASYNC_LOADING),
+    flags: CHANGES_NODES,
     args: &[
         string("ip"),
         int("port"),
@@ -310,9 +297,7 @@ const CLUSTER_MIGRATION: Command = Command {
     summary: "Starts, stops and shows the migration of hash slots.",
     complexity: "O(N)",
     arity: Arity::at_least(4),
-    flags: Flags::ADMIN
-        .with(Flags::STALE)
-        .with(Flags::NO_ASYNC_LOADING),
+    flags: CHANGES_NODES,
     args: &[one_of(
         "subcommand",
         &[
@@ -393,9 +378,7 @@ const CLUSTER_REPLICATE: Command = Command {
     summary: "Makes this node the replica of a primary.",
     complexity: "O(1)",
     arity: Arity::exactly(3),
-    flags: Flags::ADMIN
-        .with(Flags::STALE)
-        .with(Flags::NO_ASYNC_LOADING),
+    flags: CHANGES_NODES,
     args: &[string("node-id")],
     reply: &[Shape::Ok],
     ..runs(no_cluster)
@@ -421,9 +404,7 @@ const CLUSTER_SAVECONFIG: Command = Command {
     summary: "Writes this node's configuration to disk.",
     complexity: "O(1)",
     arity: Arity::exactly(2),
-    flags: Flags::ADMIN
-        .with(Flags::STALE)
-        .with(Flags::NO_ASYNC_LOADING),
+    flags: CHANGES_NODES,
     reply: &[Shape::Ok],
     ..runs(no_cluster)
 };
@@ -435,9 +416,7 @@ const CLUSTER_SET_CONFIG_EPOCH: Command = Command {
     summary: "Sets the configuration epoch of a new node.",
     complexity: "O(1)",
     arity: Arity::exactly(3),
-    flags: Flags::ADMIN
-        .with(Flags::STALE)
-        .with(Flags::NO_ASYNC_LOADING),
+    flags: CHANGES_NODES,
     args: &[int("config-epoch")],
     reply: &[Shape::Ok],
     ..runs(no_cluster)
@@ -450,9 +429,7 @@ const CLUSTER_SETSLOT: Command = Command {
     summary: "Binds a hash slot to a node, or moves it.",
     complexity: "O(1)",
     arity: Arity::at_least(4),
-    flags: Flags::ADMIN
-        .with(Flags::STALE)
-        .with(Flags::NO_ASYNC_LOADING),
+    flags: CHANGES_NODES,
     args: &[
         int("slot"),
         one_of(
@@ -550,9 +527,7 @@ const CLUSTER_SYNCSLOTS: Command = Command {
     summary: "Takes part in the migration of hash slots, between nodes.",
     complexity: "O(1)",
     arity: Arity::at_least(3),
-    flags: Flags::ADMIN
-        .with(Flags::STALE)
-        .with(Flags::NO_ASYNC_LOADING),
+    flags: CHANGES_NODES,
     args: &[one_of(
         "subcommand",
         &[
