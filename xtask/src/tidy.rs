@@ -14,7 +14,11 @@ const EDGES: &[(&str, &[&str])] = &[
     ("structure", &[]),
     ("command", &["resp"]),
     ("engine", &["resp", "structure", "command"]),
-    ("server", &["resp", "structure", "command", "engine"]),
+    ("persist", &["resp", "structure", "command", "engine"]),
+    (
+        "server",
+        &["resp", "structure", "command", "engine", "persist"],
+    ),
     ("client", &[]),
     ("testkit", &["client", "resp", "structure", "engine"]),
     (
@@ -22,7 +26,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &["resp", "structure", "command", "engine", "testkit"],
     ),
     ("diff", &["client", "testkit"]),
-    ("xtask", &["command", "engine", "server"]),
+    ("xtask", &["command", "engine", "server", "persist"]),
 ];
 /// What a crate's tests may use beyond that.
 const TEST_EDGES: &[(&str, &[&str])] = &[

@@ -19,6 +19,7 @@ pub mod handler;
 pub mod host;
 pub mod hyperloglog;
 pub mod keyspace;
+pub mod log;
 pub mod notify;
 pub mod number;
 pub mod object;

@@ -1,0 +1,7 @@
+//! What lies on disk: snapshots (RDB), the append-only log with its manifest (AOF), and recovery.
+//!
+//! Files are Redis's own, so that a data directory moves from one server to the other and back. All
+//! that reaches the disk goes through a [`storage::Storage`], so that tests can make it fail.
+#![forbid(unsafe_code)]
+
+pub mod storage;

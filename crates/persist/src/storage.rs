@@ -1,0 +1,91 @@
+//! The disk as the rest of the crate sees it.
+
+use std::io;
+
+/// A directory of files.
+///
+/// Names are plain: relative to the directory, no more than one directory deep (`appendonlydir/x`).
+/// Nothing is durable before a `sync` of the file, and of its directory for a name that is new,
+/// renamed or gone, returned without error.
+pub trait Storage: Send {
+    /// A file opened for appending or reading.
+    type File: StorageFile;
+
+    /// Makes a file, empty even where one of the name was there, for appending.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn create(&self, name: &str) -> io::Result<Self::File>;
+
+    /// Opens a file for appending; it must be there.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn append(&self, name: &str) -> io::Result<Self::File>;
+
+    /// Opens a file for reading from its beginning.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn open(&self, name: &str) -> io::Result<Self::File>;
+
+    /// Gives a file another name; a file that had it is gone, in one step.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// The names in a directory (`""`: this one), in no order; none where it is not there.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn list(&self, directory: &str) -> io::Result<Vec<String>>;
+
+    /// Makes a directory, unless it is there.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn make_directory(&self, name: &str) -> io::Result<()>;
+
+    /// Makes the names in a directory (`""`: this one) durable.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn sync_directory(&self, name: &str) -> io::Result<()>;
+}
+
+/// An open file.
+pub trait StorageFile: io::Read + io::Write + Send {
+    /// Makes all that was written durable. After an error nothing is known of what was written
+    /// since the last success: trying again does not tell.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn sync(&mut self) -> io::Result<()>;
+
+    /// Bytes in the file.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether nothing is in it.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Cuts the file.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn truncate(&mut self, len: u64) -> io::Result<()>;
+}
