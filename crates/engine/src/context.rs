@@ -4,7 +4,7 @@
 //! deadline, and report each change with [`Context::changed`], which tells watchers, waiting
 //! clients and listeners.
 
-use resp::{Args, OwnedArgs};
+use resp::Args;
 use structure::record::{Displaced, INLINE_BYTES_MAX, Record, RecordRef, Value, ValueRef};
 use structure::stripes::Held;
 
@@ -14,6 +14,7 @@ use crate::error::{SHOWN_BYTES_MAX, shown_up_to};
 use crate::handler::Entry;
 use crate::host::Host;
 use crate::keyspace::{Deadline, Editing, Graveyard, Shared, Stripe};
+use crate::log::Draft;
 use crate::notify::Class;
 use crate::object::{Kind, Object, OwnedValue, Terms};
 use crate::pubsub::ChannelKind;
@@ -36,6 +37,9 @@ pub struct Context<'a> {
     pub entry: &'a Entry,
     /// The time: Unix milliseconds. It stands still while a command runs.
     pub now_ms: u64,
+    /// What has a deadline at or before this is dead: the time, but nothing dies while a log is
+    /// replayed.
+    pub dead_ms: u64,
     /// Whether the command may wait: not inside EXEC or a script.
     pub may_block: bool,
     /// What the command leaves for the executor.
@@ -57,8 +61,12 @@ pub struct Effects {
     pub block: Option<Block>,
     /// When a command that wants to wait is to be run again, should nothing else wake it.
     pub retry_ms: Option<u64>,
-    /// What to write to the log in place of the command's own words.
-    pub rewrite: Option<Vec<OwnedArgs>>,
+    /// How many of the changes were not the command's own: what it found dead.
+    pub expiries: u64,
+    /// What goes to the log, while somebody reads it.
+    pub draft: Draft,
+    /// Whether the draft has what goes to the log in place of the command's own words.
+    pub is_rewritten: bool,
 }
 
 impl<'a> Context<'a> {
@@ -77,7 +85,7 @@ impl<'a> Context<'a> {
         Terms {
             seed: &self.shared.seed,
             settings: self.settings,
-            now_ms: self.now_ms,
+            now_ms: self.dead_ms,
         }
     }
 
@@ -245,7 +253,7 @@ impl<'a> Context<'a> {
             .and_then(|db| db.table.find(hash, key));
         match record {
             None => Ok(None),
-            Some(record) if crate::keyspace::is_past(record, self.now_ms) => Ok(None),
+            Some(record) if crate::keyspace::is_past(record, self.dead_ms) => Ok(None),
             Some(record) => match record.value() {
                 ValueRef::Object(object) => Ok(Some(object)),
                 _ => Err(CommandError::WrongType),
@@ -504,11 +512,11 @@ impl<'a> Context<'a> {
     /// Removes a key that is past its deadline, with all that follows. True where it was.
     #[inline]
     fn remove_if_dead(&mut self, hash: u64, key: &[u8]) -> bool {
-        let (db, now_ms) = (self.session.db, self.now_ms);
+        let (db, dead_ms) = (self.session.db, self.dead_ms);
         let stripe = self.keyspace.get_mut(self.shared.stripe(hash));
         if !stripe
             .db(db)
-            .is_some_and(|db| db.is_dead(hash, key, now_ms))
+            .is_some_and(|db| db.is_dead(hash, key, dead_ms))
         {
             return false;
         }
@@ -535,6 +543,7 @@ impl<'a> Context<'a> {
         let key = record.key();
         self.gone(key);
         self.touch(key);
+        self.log_loss(&[b"DEL", key]);
         self.notify(Class::EXPIRED, "expired", key);
         self.effects.graveyard.bury(record.into_displaced());
     }
@@ -559,7 +568,7 @@ impl<'a> Context<'a> {
     #[cold]
     pub fn expire_fields(&mut self, key: &[u8], limit: usize, active: bool) -> usize {
         let (db, hash, now_ms) = (self.session.db, self.hash(key), self.now_ms);
-        let (listening, mut gone) = (self.hears_fields(), Vec::new());
+        let (listening, mut gone) = (self.hears_fields() || self.is_logged(), Vec::new());
         let stripe = self.stripe(hash);
         let table = stripe.db_mut(db).map(|db| &mut db.table);
         let object = table.and_then(|table| table.find_mut(hash, key)?.into_object());
@@ -583,7 +592,11 @@ impl<'a> Context<'a> {
             }
         }
         if removed > 0 {
-            self.changed(key, Class::HASH, "hexpired");
+            self.touch(key);
+            let words = [b"HDEL", key].into_iter();
+            let words: Vec<_> = words.chain(gone.iter().map(Vec::as_slice)).collect();
+            self.log_loss(&words);
+            self.notify(Class::HASH, "hexpired", key);
             self.notify_fields("hexpired", key, gone.iter().map(Vec::as_slice));
         }
         if is_empty {
@@ -604,6 +617,7 @@ impl<'a> Context<'a> {
         self.effects.graveyard.bury(record.into_displaced());
         self.gone(key);
         self.touch(key);
+        self.log_loss(&[b"DEL", key]);
         self.notify(Class::EVICTED, "evicted", key);
         true
     }
@@ -628,11 +642,29 @@ impl<'a> Context<'a> {
         logged.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// What the log gets in place of the command's own words.
+    /// What the log gets in place of the command's own words. Each call adds a command; what is
+    /// said here counts as a change.
     pub fn rewrite(&mut self, words: &[&[u8]]) {
         if self.is_logged() {
-            let words = OwnedArgs::from_words(words.iter().copied());
-            self.effects.rewrite.get_or_insert_default().push(words);
+            let effects = &mut *self.effects;
+            effects.draft.add(self.session.db, words.iter().copied());
+            effects.is_rewritten = true;
+            effects.changes += 1;
+        }
+    }
+
+    /// Whether a log is replayed.
+    pub fn is_replaying(&self) -> bool {
+        self.dead_ms < self.now_ms
+    }
+
+    /// A change that is not the command's own, which it counted just now: what was found dead goes
+    /// to the log before the command.
+    fn log_loss(&mut self, words: &[&[u8]]) {
+        if self.is_logged() {
+            let effects = &mut *self.effects;
+            effects.draft.add(self.session.db, words.iter().copied());
+            effects.expiries += 1;
         }
     }
 

@@ -20,6 +20,7 @@ use crate::error::{SHOWN_BYTES_MAX, shown_up_to};
 use crate::handler::{Entry, Locks};
 use crate::host::Host;
 use crate::keyspace::{DbKey, Graveyard, Keyspace, Stripe};
+use crate::log::Frames;
 use crate::object::Kind;
 use crate::session::{ReplyMode, Session};
 use crate::settings::Settings;
@@ -27,6 +28,8 @@ use crate::stats::ThreadStats;
 
 mod eviction;
 mod expiry;
+mod logging;
+mod replaying;
 mod waking;
 
 /// A quick command has at most this many words: more elements take longer.
@@ -54,6 +57,12 @@ pub struct Executor<'k, L: RawLock> {
     retry: VecDeque<(StripeSet, ReadyKey)>,
     /// Whether memory is past its limit and nothing can be evicted.
     is_full: bool,
+    /// Effects that nobody has taken yet.
+    frames: Frames,
+    /// Whether a transaction runs, whose effects are one frame.
+    in_transaction: bool,
+    /// Whether a log is replayed, so that nothing dies by itself.
+    is_replaying: bool,
 }
 
 /// What a command looked like from outside.
@@ -88,6 +97,9 @@ impl<'k, L: RawLock> Executor<'k, L> {
             together: (0, 0),
             retry: VecDeque::new(),
             is_full: false,
+            frames: Frames::default(),
+            in_transaction: false,
+            is_replaying: false,
         }
     }
 
@@ -301,6 +313,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             host,
             entry,
             now_ms,
+            dead_ms: if self.is_replaying { 0 } else { now_ms },
             may_block,
             effects: &mut self.effects,
             known_hash,
@@ -314,18 +327,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             self.write_error(session, &error, out);
         }
         if self.effects.changes > 0 {
-            self.log(entry, request.args);
-        }
-    }
-
-    /// A command changed something: its effect gets its number, inside the locks.
-    #[inline]
-    fn log(&mut self, _entry: &Entry, _args: Args<'_>) {
-        self.effects.changes = 0;
-        let shared = &self.keyspace.shared;
-        if shared.log_is_read.load(Ordering::Relaxed) {
-            shared.lsn.fetch_add(1, Ordering::Relaxed);
-            self.effects.rewrite = None;
+            self.log(entry, session.db, request.args, now_ms);
         }
     }
 
@@ -430,6 +432,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             return Writer::new(out, session.protocol).null_array();
         }
         Writer::new(out, session.protocol).array(multi.queued.len());
+        self.in_transaction = true;
         for (id, args) in &multi.queued {
             let keyspace = self.keyspace;
             let entry = &keyspace.shared.table.entries()[usize::from(*id)];
@@ -450,6 +453,8 @@ impl<'k, L: RawLock> Executor<'k, L> {
                 show_monitors(session, entry, request.args, host);
             }
         }
+        self.in_transaction = false;
+        self.close_frame(now_ms);
     }
 
     /// Puts the client to wait under its keys, whose stripes are locked.

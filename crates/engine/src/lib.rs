@@ -26,6 +26,7 @@ pub mod object;
 pub mod pubsub;
 pub mod random;
 pub mod regex;
+pub mod replay;
 pub mod session;
 pub mod settings;
 pub mod stats;

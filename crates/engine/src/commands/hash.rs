@@ -114,11 +114,11 @@ fn reclaim(cx: &mut Context<'_>, key: &[u8]) {
 
 #[cold]
 fn reclaim_due(cx: &mut Context<'_>, key: &[u8]) {
-    let now_ms = cx.now_ms;
+    let dead_ms = cx.dead_ms;
     let Ok(Some(Object::Hash(hash))) = cx.view_object(key) else {
         return;
     };
-    if hash.due_hint().is_none_or(|due| due > now_ms) {
+    if hash.due_hint().is_none_or(|due| due > dead_ms) {
         return;
     }
     cx.expire_fields(key, RECLAIMED_MAX, false);

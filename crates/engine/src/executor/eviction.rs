@@ -131,12 +131,13 @@ impl<L: RawLock> Executor<'_, L> {
             host,
             entry,
             now_ms,
+            dead_ms: now_ms,
             may_block: false,
             effects: &mut self.effects,
             known_hash: None,
         };
         let evicted = cx.evict(keyspace.shared.hash(&key), &key);
-        self.effects.changes = 0;
+        self.log_losses(now_ms);
         self.serve_ready(&mut guard, settings, host, now_ms);
         drop(guard);
         self.end(settings, host, now_ms);

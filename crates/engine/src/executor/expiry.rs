@@ -66,8 +66,8 @@ impl<'k, L: RawLock> Executor<'k, L> {
             session.db = db;
             let mut cx = self.clockwork(&mut session, &mut guard, settings, host, now_ms);
             cx.expired(hash, record, true);
+            self.log_losses(now_ms);
         }
-        self.effects.changes = 0;
         self.serve_ready(&mut guard, settings, host, now_ms);
         drop(guard);
         self.end(settings, host, now_ms);
@@ -97,9 +97,9 @@ impl<'k, L: RawLock> Executor<'k, L> {
                 cx.known_hash = Some((key.as_ptr(), hash));
                 // Each hash costs something, however few of its fields are dead.
                 fields += 1 + cx.expire_fields(&key, FIELDS_MAX - fields, true);
+                self.log_losses(now_ms);
             }
         }
-        self.effects.changes = 0;
         self.serve_ready(&mut guard, settings, host, now_ms);
         drop(guard);
         self.end(settings, host, now_ms);
@@ -124,6 +124,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             host,
             entry: shared.table.find(b"del").expect("DEL is in the table"),
             now_ms,
+            dead_ms: now_ms,
             may_block: false,
             effects: &mut self.effects,
             known_hash: None,

@@ -105,7 +105,7 @@ fn set(
         return Ok(());
     }
     let at = u64::try_from(at).unwrap_or(0);
-    if at <= cx.now_ms {
+    if at <= cx.dead_ms {
         cx.remove(key);
         cx.changed(key, Class::GENERIC, "del");
         cx.rewrite(&[b"DEL", key]);

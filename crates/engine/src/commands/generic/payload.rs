@@ -146,7 +146,7 @@ fn restore(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result
         (ttl, false) => Deadline::At(ttl.saturating_add(cx.now_ms).min(DEADLINE_MS_MAX)),
     };
     if let Deadline::At(at) = deadline
-        && at <= cx.now_ms
+        && at <= cx.dead_ms
     {
         if cx.remove(key) {
             cx.changed(key, Class::GENERIC, "del");

@@ -310,7 +310,7 @@ fn look_up(cx: &mut Context<'_>, pattern: &[u8], element: &[u8]) -> Option<Vec<u
         _ => (pattern.len(), None),
     };
     let key = [&pattern[..star], element, &pattern[star + 1..end]].concat();
-    let (seed, now_ms) = (cx.shared.seed, cx.now_ms);
+    let (seed, now_ms) = (cx.shared.seed, cx.dead_ms);
     match (cx.look(&key)?.value(), field) {
         (ValueRef::Bytes(bytes), None) => Some(bytes.to_vec()),
         (ValueRef::Int(int), None) => Some(int.to_string().into_bytes()),

@@ -358,7 +358,7 @@ impl<'a> Options<'a> {
             .peek(key)
             .is_some_and(|record| record.deadline().is_some());
         let deadline = deadline.filter(|_| !(self.if_none && timed));
-        if deadline.is_some_and(|at| at <= cx.now_ms) {
+        if deadline.is_some_and(|at| at <= cx.dead_ms) {
             cx.rewrite(&[b"DEL", key]);
             super::delete(cx, key);
             return;

@@ -75,7 +75,7 @@ pub(super) fn digits(number: u64) -> String {
 
 /// Gives a key that is there a deadline, with all that follows; one that has passed removes it.
 pub(super) fn set_deadline(cx: &mut Context<'_>, key: &[u8], at: u64) {
-    if at <= cx.now_ms {
+    if at <= cx.dead_ms {
         cx.rewrite(&[b"DEL", key]);
         super::delete(cx, key);
     } else if cx.set_deadline(key, Some(at)) {
