@@ -3,7 +3,10 @@
 //! ```text
 //! payload: | type 1 | value | version 2, little-endian | CRC-64 of all before 8, little-endian |
 //! ```
-//! Writing uses the forms of Redis 8.10; reading takes those of every version since 2.6.
+//! Writing uses the forms of Redis 8.10, or those of an older server where [`Forms`] says so;
+//! reading takes those of every version since 2.6. Reading and writing are generic over where the
+//! bytes come from ([`Source`]) and where they go ([`Sink`]), so that a value bigger than any buffer
+//! passes through a small one.
 //!
 //! # Invariants
 //! - A payload is taken whole or refused whole: nothing is changed before its last byte was
@@ -25,17 +28,21 @@ use crc::{CRC_64_REDIS, Crc, Table};
 use structure::hash::Seed;
 use structure::record::ValueRef;
 
-use crate::object::{Object, OwnedValue};
+use crate::object::{Kind, Object, OwnedValue};
 use crate::settings::Settings;
-use cursor::Cursor;
+use lzf::Compressor;
+
+pub use cursor::{Cursor, Length, Source};
+pub use string::{write_int, write_number, write_plain, write_string};
 
 /// The newest version that we write and read.
-const VERSION: u16 = 15;
+pub const VERSION: u16 = 15;
 
 /// Bytes of version and checksum.
 const FOOTER: usize = 10;
 
-static CHECKSUM: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_REDIS);
+/// The checksum of payloads and files.
+pub static CHECKSUM: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_REDIS);
 
 /// The types of values, as their first byte says.
 mod kind {
@@ -58,6 +65,10 @@ mod kind {
     pub const STREAM_2: u8 = 19;
     pub const SET_LISTPACK: u8 = 20;
     pub const STREAM_3: u8 = 21;
+    /// Valkey's hash with deadlines, which has the number of Redis's first one.
+    pub const HASH_TIMED_VALKEY: u8 = 22;
+    pub const HASH_TIMED_EARLY: u8 = 22;
+    pub const HASH_LISTPACK_TIMED_EARLY: u8 = 23;
     pub const HASH_TIMED: u8 = 24;
     pub const HASH_LISTPACK_TIMED: u8 = 25;
     pub const STREAM_4: u8 = 26;
@@ -78,31 +89,179 @@ pub enum Refused {
 
 /// The content is damaged, or more than can be held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Damaged;
+pub struct Damaged;
+
+/// Whose numbers of types are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// Redis's.
+    #[default]
+    Redis,
+    /// Those of Valkey's own versions, from 80 on.
+    Valkey,
+}
+
+/// The server that must understand what is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Redis 8.10.
+    #[default]
+    Redis8_10,
+    /// Redis 7.0.
+    Redis7_0,
+    /// Valkey 9.1.
+    Valkey9_1,
+}
+
+/// How values are written.
+pub struct Forms {
+    format: Format,
+    compressor: Option<Compressor>,
+    /// The last compressed string.
+    packed: Vec<u8>,
+}
+
+impl Forms {
+    /// Values for `format`, long strings compressed or not.
+    pub fn new(format: Format, compress: bool) -> Self {
+        Self {
+            format,
+            compressor: compress.then(Compressor::new),
+            packed: Vec::new(),
+        }
+    }
+
+    /// The server that must understand what is written.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    fn compresses(&self) -> bool {
+        self.compressor.is_some()
+    }
+}
+
+/// Where serialized bytes go.
+pub trait Sink {
+    /// What is appended to.
+    fn buf(&mut self) -> &mut Vec<u8>;
+
+    /// Called between elements: what stands in the buffer may leave it.
+    fn spill(&mut self) {}
+}
+
+impl Sink for Vec<u8> {
+    fn buf(&mut self) -> &mut Vec<u8> {
+        self
+    }
+}
+
+/// Why a value has no form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unwritable {
+    /// A part is bigger than its form can be.
+    TooBig,
+    /// An array, which the format does not know.
+    Array,
+    /// A hash of which fields have deadlines, which the format does not know.
+    FieldDeadlines,
+    /// A stream's group with entries that were released, which the format does not know.
+    Released,
+    /// A stream that remembers producers, which the format does not know.
+    Producers,
+}
+
+impl std::fmt::Display for Unwritable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::TooBig => "a part of the value is too big for any form",
+            Self::Array => "the format has no arrays",
+            Self::FieldDeadlines => "the format has no deadlines of fields",
+            Self::Released => "the format has no released entries of consumer groups",
+            Self::Producers => "the format has no producers of streams",
+        })
+    }
+}
 
 /// What reading needs to know.
 #[derive(Clone, Copy)]
-struct Build<'a> {
-    settings: &'a Settings,
-    seed: &'a Seed,
+pub struct Build<'a> {
+    /// The configuration: how values are kept.
+    pub settings: &'a Settings,
+    /// The secret of the hash function.
+    pub seed: &'a Seed,
+    /// Whose types they are.
+    pub dialect: Dialect,
+}
+
+/// A value that was read.
+#[derive(Debug)]
+pub enum Loaded<'a> {
+    /// A string that is a canonical integer.
+    Int(i64),
+    /// A string that may be one.
+    Bytes(&'a [u8]),
+    /// Anything else.
+    Object(Box<Object>),
+}
+
+/// Writes a type, and a key where one belongs between type and value.
+fn head(out: &mut Vec<u8>, forms: &mut Forms, kind: u8, key: Option<&[u8]>) {
+    out.push(kind);
+    if let Some(key) = key {
+        string::write_string(out, forms, key);
+    }
+}
+
+/// Writes the type, the key if there is one, and the value. Where it fails, a part may have been
+/// written.
+///
+/// # Errors
+/// [`Unwritable`] where it has no such form.
+pub fn write_value<K: Sink>(
+    out: &mut K,
+    forms: &mut Forms,
+    key: Option<&[u8]>,
+    value: ValueRef<'_, Object>,
+) -> Result<(), Unwritable> {
+    match value {
+        ValueRef::Int(int) => {
+            let buf = out.buf();
+            head(buf, forms, kind::STRING, key);
+            string::write_int(buf, int);
+        }
+        ValueRef::Bytes(bytes) => {
+            let buf = out.buf();
+            head(buf, forms, kind::STRING, key);
+            string::write_string(buf, forms, bytes);
+        }
+        ValueRef::Object(object) => return write_object(out, forms, key, object),
+    }
+    Ok(())
+}
+
+fn write_object<K: Sink>(
+    out: &mut K,
+    forms: &mut Forms,
+    key: Option<&[u8]>,
+    object: &Object,
+) -> Result<(), Unwritable> {
+    match object {
+        Object::Stream(stream) => stream::write(out, forms, key, stream),
+        Object::Array(_) if forms.format != Format::Redis8_10 => Err(Unwritable::Array),
+        Object::Array(array) => {
+            array::write(out, forms, key, array);
+            Ok(())
+        }
+        _ => collection::write(out, forms, key, object),
+    }
 }
 
 /// The payload of a value; `None` for one whose parts are too big for their form.
 pub fn dump(value: ValueRef<'_, Object>) -> Option<Vec<u8>> {
     let mut out = Vec::new();
-    match value {
-        ValueRef::Int(int) => {
-            out.push(kind::STRING);
-            string::write_int(&mut out, int);
-        }
-        ValueRef::Bytes(bytes) => {
-            out.push(kind::STRING);
-            string::write(&mut out, bytes);
-        }
-        ValueRef::Object(Object::Stream(stream)) => stream::write(&mut out, stream)?,
-        ValueRef::Object(Object::Array(array)) => array::write(&mut out, array),
-        ValueRef::Object(object) => collection::write(&mut out, object)?,
-    }
+    let mut forms = Forms::new(Format::Redis8_10, false);
+    write_value(&mut out, &mut forms, None, value).ok()?;
     out.extend_from_slice(&VERSION.to_le_bytes());
     let sum = CHECKSUM.checksum(&out);
     out.extend_from_slice(&sum.to_le_bytes());
@@ -121,30 +280,64 @@ pub fn load(payload: &[u8], settings: &Settings, seed: &Seed) -> Result<OwnedVal
     if u16::from_le_bytes([version[0], version[1]]) > VERSION || sum != summed.to_le_bytes() {
         return Err(Refused::Footer);
     }
-    let build = Build { settings, seed };
+    let build = Build {
+        settings,
+        seed,
+        dialect: Dialect::Redis,
+    };
     value(content, build).map_err(|Damaged| Refused::Content)
 }
 
 fn value(content: &[u8], build: Build<'_>) -> Result<OwnedValue, Damaged> {
     let mut from = Cursor::new(content, build.settings.string_bytes_max);
     let kind = from.byte()?;
-    let value = match kind {
-        kind::STRING => OwnedValue::string(from.string()?.into_owned()),
-        kind::STREAM_1 | kind::STREAM_2 | kind::STREAM_3 | kind::STREAM_4 | kind::STREAM_5 => {
-            let stream = stream::read(&mut from, kind, build)?;
-            OwnedValue::Object(Box::new(Object::Stream(Box::new(stream))))
+    let value = match read_value(&mut from, kind, build)? {
+        Loaded::Int(int) => OwnedValue::Int(int),
+        Loaded::Bytes(bytes) => OwnedValue::string(bytes.to_vec()),
+        Loaded::Object(object) if object.is_empty() && object.kind() != Kind::Stream => {
+            return Err(Damaged);
         }
-        kind::ARRAY => {
-            let array = array::read(&mut from, build)?;
-            OwnedValue::Object(Box::new(Object::Array(Box::new(array))))
-        }
-        _ => OwnedValue::Object(Box::new(collection::read(&mut from, kind, build)?)),
+        Loaded::Object(object) => OwnedValue::Object(object),
     };
-    if from.is_at_end() {
+    if from.source().is_empty() {
         Ok(value)
     } else {
         Err(Damaged)
     }
+}
+
+/// Reads a value of a type. What is empty is given out as it is, though it must not be kept.
+///
+/// # Errors
+/// [`Damaged`] where there is none.
+pub fn read_value<'f, S: Source>(
+    from: &'f mut Cursor<S>,
+    kind: u8,
+    build: Build<'_>,
+) -> Result<Loaded<'f>, Damaged> {
+    let object = match kind {
+        kind::STRING => return read_string(from),
+        kind::STREAM_1 | kind::STREAM_2 | kind::STREAM_3 | kind::STREAM_4 | kind::STREAM_5 => {
+            Object::Stream(Box::new(stream::read(from, kind, build)?))
+        }
+        kind::ARRAY => Object::Array(Box::new(array::read(from, build)?)),
+        _ => collection::read(from, kind, build)?,
+    };
+    Ok(Loaded::Object(Box::new(object)))
+}
+
+#[inline]
+fn read_string<S: Source>(from: &mut Cursor<S>) -> Result<Loaded<'_>, Damaged> {
+    Ok(match from.length()? {
+        Length::Plain(len) => {
+            let len = from.fitting(len)?;
+            Loaded::Bytes(from.bytes(len)?)
+        }
+        Length::Special(form) => match from.special_int(form)? {
+            Some(int) => Loaded::Int(int),
+            None => Loaded::Bytes(from.special_string(form)?),
+        },
+    })
 }
 
 #[cfg(test)]

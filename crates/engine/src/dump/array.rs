@@ -12,9 +12,9 @@ use structure::array::{Array, INDEX_MAX};
 use structure::decimal;
 use structure::listpack::Entry;
 
-use super::cursor::Cursor;
-use super::string::{write as write_string, write_number};
-use super::{Build, Damaged, kind};
+use super::cursor::{Cursor, Source};
+use super::string::{write_number, write_string};
+use super::{Build, Damaged, Forms, Sink, head, kind};
 
 /// The forms of elements.
 const STRING: u8 = 0;
@@ -30,31 +30,34 @@ const INT_MAX: i64 = (1 << 61) - 1;
 const DOUBLE_LOST: u64 = 3;
 
 /// Writes the type and the array.
-pub(super) fn write(out: &mut Vec<u8>, array: &Array) {
-    out.push(kind::ARRAY);
-    write_number(out, array.count());
-    write_number(out, array.cursor().is_some().into());
+pub(super) fn write<K: Sink>(out: &mut K, forms: &mut Forms, key: Option<&[u8]>, array: &Array) {
+    let buf = out.buf();
+    head(buf, forms, kind::ARRAY, key);
+    write_number(buf, array.count());
+    write_number(buf, array.cursor().is_some().into());
     if let Some(cursor) = array.cursor() {
-        write_number(out, cursor);
+        write_number(buf, cursor);
     }
     let mut text = [0; decimal::TEXT_MAX];
     for (index, element) in array.iter() {
-        write_number(out, index);
+        let buf = out.buf();
+        write_number(buf, index);
         let int = match element {
             Entry::Int(int) => Some(int),
             Entry::Bytes(bytes) => decimal::parse(bytes),
         };
         match int.filter(|int| (-INT_MAX - 1..=INT_MAX).contains(int)) {
             Some(int) => {
-                out.push(INT);
-                out.extend(int.to_le_bytes());
+                buf.push(INT);
+                buf.extend(int.to_le_bytes());
             }
-            None => write_bytes(out, element.bytes(&mut text)),
+            None => write_bytes(buf, forms, element.bytes(&mut text)),
         }
+        out.spill();
     }
 }
 
-fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+fn write_bytes(out: &mut Vec<u8>, forms: &mut Forms, bytes: &[u8]) {
     if let Some(bits) = double_of(bytes) {
         out.push(DOUBLE);
         out.extend(bits.to_le_bytes());
@@ -68,7 +71,7 @@ fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
         }
         _ => {
             out.push(STRING);
-            write_string(out, bytes);
+            write_string(out, forms, bytes);
         }
     }
 }
@@ -98,7 +101,7 @@ fn spell(number: f64, out: &mut Vec<u8>) {
 }
 
 /// Reads an array behind its type.
-pub(super) fn read(from: &mut Cursor<'_>, build: Build<'_>) -> Result<Array, Damaged> {
+pub(super) fn read<S: Source>(from: &mut Cursor<S>, build: Build<'_>) -> Result<Array, Damaged> {
     let mut array = Array::new(build.settings.array_slice_size);
     let count = from.number()?;
     let cursor = match from.number()? {
@@ -111,7 +114,7 @@ pub(super) fn read(from: &mut Cursor<'_>, build: Build<'_>) -> Result<Array, Dam
         let at = index(from)?;
         match from.byte()? {
             STRING => {
-                array.set(at, &from.string()?);
+                array.set(at, from.string()?);
             }
             INT => {
                 let int = from.word()?.cast_signed();
@@ -133,14 +136,11 @@ pub(super) fn read(from: &mut Cursor<'_>, build: Build<'_>) -> Result<Array, Dam
             _ => return Err(Damaged),
         }
     }
-    if array.is_empty() {
-        return Err(Damaged);
-    }
     array.set_cursor(cursor);
     Ok(array)
 }
 
-fn index(from: &mut Cursor<'_>) -> Result<u64, Damaged> {
+fn index<S: Source>(from: &mut Cursor<S>) -> Result<u64, Damaged> {
     from.number().and_then(|index| match index {
         0..=INDEX_MAX => Ok(index),
         _ => Err(Damaged),

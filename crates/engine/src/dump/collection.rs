@@ -7,6 +7,7 @@
 //! hash:   (field, value)... | listpack of field, value
 //! timed:  earliest time 8, then (time - earliest + 1 or 0, field, value)...
 //!         | earliest time 8, listpack of field, value, time or 0
+//!         | Valkey: (field, value, time or -1 of 8)...
 //! named:  fields, then listpack of a number, value... | value...
 //!         with fields: 0, listpack | 1, field...
 //! ```
@@ -20,67 +21,88 @@ use structure::intset::Intset;
 use structure::list::{ChunkBytes, List};
 use structure::listpack::{Entry as Item, Listpack};
 
-use super::cursor::Cursor;
-use super::string::{write as write_string, write_number, write_plain};
+use super::cursor::{Cursor, Source};
+use super::string::{write_number, write_plain, write_string};
 use super::ziplist::{ziplist, zipmap};
-use super::{Build, Damaged, kind};
+use super::{Build, Damaged, Dialect, Format, Forms, Sink, Unwritable, head, kind};
 use crate::object::{Hash, Object, Set, SortedSet, transfer};
 
 /// How a chunk of a list is kept.
 const PLAIN: u64 = 1;
 const PACKED: u64 = 2;
 
-/// Writes the type and the value; `None` where it has no form.
-pub(super) fn write(out: &mut Vec<u8>, object: &Object) -> Option<()> {
+/// Writes the type and the value.
+pub(super) fn write<K: Sink>(
+    out: &mut K,
+    forms: &mut Forms,
+    key: Option<&[u8]>,
+    object: &Object,
+) -> Result<(), Unwritable> {
     match object {
-        Object::List(list) => write_list(out, list),
-        Object::Set(set) => write_set(out, set),
-        Object::SortedSet(sorted) => write_sorted_set(out, sorted),
-        Object::Hash(hash) => write_hash(out, hash),
-        Object::Stream(_) | Object::Array(_) => return None,
+        Object::List(list) => write_list(out, forms, key, list),
+        Object::Set(set) => write_set(out, forms, key, set),
+        Object::SortedSet(sorted) => write_sorted_set(out, forms, key, sorted),
+        Object::Hash(hash) => return write_hash(out, forms, key, hash),
+        Object::Stream(_) | Object::Array(_) => return Err(Unwritable::TooBig),
     }
-    Some(())
+    Ok(())
 }
 
-fn write_list(out: &mut Vec<u8>, list: &List) {
-    out.push(kind::LIST_OF_LISTPACKS);
-    write_number(out, list.chunks().count() as u64);
+fn write_list<K: Sink>(out: &mut K, forms: &mut Forms, key: Option<&[u8]>, list: &List) {
+    let mut bytes = Vec::new();
+    head(out.buf(), forms, kind::LIST_OF_LISTPACKS, key);
+    write_number(out.buf(), list.chunks().count() as u64);
     for chunk in list.chunks() {
         let form = match chunk {
             ChunkBytes::Plain(_) => PLAIN,
             ChunkBytes::Packed { .. } => PACKED,
         };
-        write_number(out, form);
-        write_number(out, chunk.byte_len() as u64);
-        chunk.write(out);
+        write_number(out.buf(), form);
+        if forms.compresses() {
+            bytes.clear();
+            chunk.write(&mut bytes);
+            write_plain(out.buf(), forms, &bytes);
+        } else {
+            write_number(out.buf(), chunk.byte_len() as u64);
+            chunk.write(out.buf());
+        }
+        out.spill();
     }
 }
 
-fn write_set(out: &mut Vec<u8>, set: &Set) {
+fn write_set<K: Sink>(out: &mut K, forms: &mut Forms, key: Option<&[u8]>, set: &Set) {
     match set.encoding() {
         "intset" => {
             let mut ints = Intset::new();
             transfer::each_member(set, |member| {
                 ints.insert(structure::decimal::parse(member).unwrap_or(0));
             });
-            out.push(kind::SET_INTSET);
-            write_plain(out, ints.as_bytes());
+            head(out.buf(), forms, kind::SET_INTSET, key);
+            write_plain(out.buf(), forms, ints.as_bytes());
         }
-        "listpack" => {
+        "listpack" if forms.format != Format::Redis7_0 => {
             let mut pack = Listpack::new();
             transfer::each_member(set, |member| pack.push_back(member));
-            out.push(kind::SET_LISTPACK);
-            write_plain(out, pack.as_bytes());
+            head(out.buf(), forms, kind::SET_LISTPACK, key);
+            write_plain(out.buf(), forms, pack.as_bytes());
         }
         _ => {
-            out.push(kind::SET);
-            write_number(out, set.len() as u64);
-            transfer::each_member(set, |member| write_string(out, member));
+            head(out.buf(), forms, kind::SET, key);
+            write_number(out.buf(), set.len() as u64);
+            transfer::each_member(set, |member| {
+                write_string(out.buf(), forms, member);
+                out.spill();
+            });
         }
     }
 }
 
-fn write_sorted_set(out: &mut Vec<u8>, sorted: &SortedSet) {
+fn write_sorted_set<K: Sink>(
+    out: &mut K,
+    forms: &mut Forms,
+    key: Option<&[u8]>,
+    sorted: &SortedSet,
+) {
     if sorted.encoding() == "listpack" {
         let (mut pack, mut text) = (Listpack::new(), Vec::new());
         transfer::each_scored(sorted, |member, score| {
@@ -89,19 +111,25 @@ fn write_sorted_set(out: &mut Vec<u8>, sorted: &SortedSet) {
             resp::format_double(score, &mut text);
             pack.push_back(&text);
         });
-        out.push(kind::ZSET_LISTPACK);
-        write_plain(out, pack.as_bytes());
+        head(out.buf(), forms, kind::ZSET_LISTPACK, key);
+        write_plain(out.buf(), forms, pack.as_bytes());
         return;
     }
-    out.push(kind::ZSET);
-    write_number(out, sorted.len() as u64);
+    head(out.buf(), forms, kind::ZSET, key);
+    write_number(out.buf(), sorted.len() as u64);
     transfer::each_scored(sorted, |member, score| {
-        write_string(out, member);
-        out.extend(score.to_le_bytes());
+        write_string(out.buf(), forms, member);
+        out.buf().extend(score.to_le_bytes());
+        out.spill();
     });
 }
 
-fn write_hash(out: &mut Vec<u8>, hash: &Hash) {
+fn write_hash<K: Sink>(
+    out: &mut K,
+    forms: &mut Forms,
+    key: Option<&[u8]>,
+    hash: &Hash,
+) -> Result<(), Unwritable> {
     let (mut count, mut earliest) = (0u64, None);
     transfer::each_field(hash, |_, _, deadline| {
         count += 1;
@@ -110,6 +138,21 @@ fn write_hash(out: &mut Vec<u8>, hash: &Hash) {
             (a, b) => a.or(b),
         };
     });
+    match forms.format {
+        Format::Redis7_0 if earliest.is_some() => return Err(Unwritable::FieldDeadlines),
+        Format::Valkey9_1 if earliest.is_some() => {
+            head(out.buf(), forms, kind::HASH_TIMED_VALKEY, key);
+            write_number(out.buf(), count);
+            transfer::each_field(hash, |field, value, deadline| {
+                write_string(out.buf(), forms, field);
+                write_string(out.buf(), forms, value);
+                out.buf().extend(deadline.unwrap_or(u64::MAX).to_le_bytes());
+                out.spill();
+            });
+            return Ok(());
+        }
+        _ => {}
+    }
     if hash.encoding().starts_with("listpack") {
         let mut pack = Listpack::new();
         transfer::each_field(hash, |field, value, deadline| {
@@ -120,33 +163,39 @@ fn write_hash(out: &mut Vec<u8>, hash: &Hash) {
             }
         });
         match earliest {
-            None => out.push(kind::HASH_LISTPACK),
+            None => head(out.buf(), forms, kind::HASH_LISTPACK, key),
             Some(at) => {
-                out.push(kind::HASH_LISTPACK_TIMED);
-                out.extend(at.to_le_bytes());
+                head(out.buf(), forms, kind::HASH_LISTPACK_TIMED, key);
+                out.buf().extend(at.to_le_bytes());
             }
         }
-        write_plain(out, pack.as_bytes());
-        return;
+        write_plain(out.buf(), forms, pack.as_bytes());
+        return Ok(());
     }
     match earliest {
-        None => out.push(kind::HASH),
+        None => head(out.buf(), forms, kind::HASH, key),
         Some(at) => {
-            out.push(kind::HASH_TIMED);
-            out.extend(at.to_le_bytes());
+            head(out.buf(), forms, kind::HASH_TIMED, key);
+            out.buf().extend(at.to_le_bytes());
         }
     }
-    write_number(out, count);
+    write_number(out.buf(), count);
     transfer::each_field(hash, |field, value, deadline| {
         if let Some(earliest) = earliest {
-            write_number(out, deadline.map_or(0, |at| at - earliest + 1));
+            write_number(out.buf(), deadline.map_or(0, |at| at - earliest + 1));
         }
-        write_string(out, field);
-        write_string(out, value);
+        write_string(out.buf(), forms, field);
+        write_string(out.buf(), forms, value);
+        out.spill();
     });
+    Ok(())
 }
 
-pub(super) fn read(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<Object, Damaged> {
+pub(super) fn read<S: Source>(
+    from: &mut Cursor<S>,
+    kind: u8,
+    build: Build<'_>,
+) -> Result<Object, Damaged> {
     let object = match kind {
         kind::LIST | kind::LIST_ZIPLIST | kind::LIST_OF_ZIPLISTS | kind::LIST_OF_LISTPACKS => {
             Object::List(read_list(from, kind, build)?)
@@ -162,22 +211,20 @@ pub(super) fn read(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<
         | kind::HASH_ZIPLIST
         | kind::HASH_LISTPACK
         | kind::HASH_TIMED
-        | kind::HASH_LISTPACK_TIMED => Object::Hash(read_hash(from, kind, build)?),
+        | kind::HASH_LISTPACK_TIMED
+        | kind::HASH_TIMED_EARLY
+        | kind::HASH_LISTPACK_TIMED_EARLY => Object::Hash(read_hash(from, kind, build)?),
         kind::HASH_NAMED_LISTPACK | kind::HASH_NAMED => {
             Object::Hash(read_named_hash(from, kind, build)?)
         }
         _ => return Err(Damaged),
     };
-    if object.is_empty() {
-        Err(Damaged)
-    } else {
-        Ok(object)
-    }
+    Ok(object)
 }
 
 /// A listpack that came as a string, all of it checked.
-fn pack(from: &mut Cursor<'_>) -> Result<Listpack, Damaged> {
-    Listpack::from_bytes(from.string()?.into_owned()).map_err(|_| Damaged)
+fn pack<S: Source>(from: &mut Cursor<S>) -> Result<Listpack, Damaged> {
+    Listpack::from_bytes(from.string_owned()?).map_err(|_| Damaged)
 }
 
 /// The elements of a pack as bytes.
@@ -189,23 +236,23 @@ fn elements(pack: &Listpack) -> Vec<Cow<'_, [u8]>> {
     pack.iter().map(bytes).collect()
 }
 
-fn read_list(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<List, Damaged> {
+fn read_list<S: Source>(from: &mut Cursor<S>, kind: u8, build: Build<'_>) -> Result<List, Damaged> {
     let limit = build.settings.list_limit;
     let mut list = List::new();
     match kind {
         kind::LIST => {
             for _ in 0..from.number()? {
-                list.push_back(&from.string()?, limit);
+                list.push_back(from.string()?, limit);
             }
         }
         kind::LIST_ZIPLIST => {
-            for item in ziplist(&from.string()?)? {
+            for item in ziplist(from.string()?)? {
                 list.push_back(&item, limit);
             }
         }
         kind::LIST_OF_ZIPLISTS => {
             for _ in 0..from.number()? {
-                for item in ziplist(&from.string()?)? {
+                for item in ziplist(from.string()?)? {
                     list.push_back(&item, limit);
                 }
             }
@@ -213,7 +260,7 @@ fn read_list(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<List, 
         _ => {
             for _ in 0..from.number()? {
                 match from.number()? {
-                    PLAIN => list.load_plain(from.string()?.into_owned()),
+                    PLAIN => list.load_plain(from.string_owned()?),
                     PACKED => list.load_listpack(pack(from)?),
                     _ => return Err(Damaged),
                 }
@@ -224,7 +271,7 @@ fn read_list(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<List, 
     Ok(list)
 }
 
-fn read_set(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<Set, Damaged> {
+fn read_set<S: Source>(from: &mut Cursor<S>, kind: u8, build: Build<'_>) -> Result<Set, Damaged> {
     let mut set = Set::default();
     let mut add =
         |member: &[u8]| match transfer::add_member(&mut set, member, build.settings, build.seed) {
@@ -234,11 +281,11 @@ fn read_set(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<Set, Da
     match kind {
         kind::SET => {
             for _ in 0..from.number()? {
-                add(&from.string()?)?;
+                add(from.string()?)?;
             }
         }
         kind::SET_INTSET => {
-            let ints = Intset::from_bytes(from.string()?.into_owned()).map_err(|_| Damaged)?;
+            let ints = Intset::from_bytes(from.string_owned()?).map_err(|_| Damaged)?;
             let mut scratch = [0; structure::decimal::TEXT_MAX];
             for int in ints.iter() {
                 add(structure::decimal::format(int, &mut scratch))?;
@@ -253,8 +300,8 @@ fn read_set(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<Set, Da
     Ok(set)
 }
 
-fn read_sorted_set(
-    from: &mut Cursor<'_>,
+fn read_sorted_set<S: Source>(
+    from: &mut Cursor<S>,
     kind: u8,
     build: Build<'_>,
 ) -> Result<SortedSet, Damaged> {
@@ -276,11 +323,13 @@ fn read_sorted_set(
         }
     };
     match kind {
-        kind::ZSET_ZIPLIST => add_all(ziplist(&from.string()?)?)?,
+        kind::ZSET_ZIPLIST => add_all(ziplist(from.string()?)?)?,
         kind::ZSET_LISTPACK => add_all(elements(&pack(from)?))?,
         _ => {
+            let mut member = Vec::new();
             for _ in 0..from.number()? {
-                let member = from.string()?;
+                member.clear();
+                from.string_to(&mut member)?;
                 let score = match kind {
                     kind::ZSET => from.double()?,
                     _ => from.double_text()?,
@@ -292,7 +341,7 @@ fn read_sorted_set(
     Ok(sorted)
 }
 
-fn read_hash(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<Hash, Damaged> {
+fn read_hash<S: Source>(from: &mut Cursor<S>, kind: u8, build: Build<'_>) -> Result<Hash, Damaged> {
     let mut hash = Hash::default();
     let mut add = |field: &[u8], value: &[u8], deadline: Option<u64>| {
         let (settings, seed) = (build.settings, build.seed);
@@ -315,12 +364,15 @@ fn read_hash(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<Hash, 
             Err(Damaged)
         }
     };
+    let (mut field, mut value) = (Vec::new(), Vec::new());
     match kind {
-        kind::HASH_ZIPMAP => add_all(zipmap(&from.string()?)?)?,
-        kind::HASH_ZIPLIST => add_all(ziplist(&from.string()?)?)?,
+        kind::HASH_ZIPMAP => add_all(zipmap(from.string()?)?)?,
+        kind::HASH_ZIPLIST => add_all(ziplist(from.string()?)?)?,
         kind::HASH_LISTPACK => add_all(elements(&pack(from)?))?,
-        kind::HASH_LISTPACK_TIMED => {
-            from.word()?;
+        kind::HASH_LISTPACK_TIMED | kind::HASH_LISTPACK_TIMED_EARLY => {
+            if kind == kind::HASH_LISTPACK_TIMED {
+                from.word()?;
+            }
             let pack = pack(from)?;
             let items = elements(&pack);
             let (triples, rest) = items.as_chunks::<3>();
@@ -333,19 +385,40 @@ fn read_hash(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<Hash, 
                 return Err(Damaged);
             }
         }
-        kind::HASH_TIMED => {
-            let earliest = from.word()?;
+        kind::HASH_TIMED_VALKEY if build.dialect == Dialect::Valkey => {
+            for _ in 0..from.number()? {
+                field.clear();
+                from.string_to(&mut field)?;
+                value.clear();
+                from.string_to(&mut value)?;
+                let deadline = match from.word()? {
+                    u64::MAX => None,
+                    at => Some(at),
+                };
+                add(&field, &value, deadline)?;
+            }
+        }
+        kind::HASH_TIMED | kind::HASH_TIMED_EARLY => {
+            // The first ones were written with times that are not relative to anything.
+            let earliest = match kind {
+                kind::HASH_TIMED => from.word()?,
+                _ => 1,
+            };
             for _ in 0..from.number()? {
                 let deadline = match from.number()? {
                     0 => None,
                     later => Some(earliest.checked_add(later - 1).ok_or(Damaged)?),
                 };
-                add(&from.string()?, &from.string()?, deadline)?;
+                field.clear();
+                from.string_to(&mut field)?;
+                add(&field, from.string()?, deadline)?;
             }
         }
         _ => {
             for _ in 0..from.number()? {
-                add(&from.string()?, &from.string()?, None)?;
+                field.clear();
+                from.string_to(&mut field)?;
+                add(&field, from.string()?, None)?;
             }
         }
     }
@@ -353,7 +426,11 @@ fn read_hash(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<Hash, 
 }
 
 /// A hash whose fields stand before its values.
-fn read_named_hash(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<Hash, Damaged> {
+fn read_named_hash<S: Source>(
+    from: &mut Cursor<S>,
+    kind: u8,
+    build: Build<'_>,
+) -> Result<Hash, Damaged> {
     let fields: Vec<Vec<u8>> = match from.byte()? {
         0 => elements(&pack(from)?)
             .into_iter()
@@ -362,7 +439,7 @@ fn read_named_hash(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<
         1 => {
             let mut fields = Vec::new();
             for _ in 0..from.number()? {
-                fields.push(from.string()?.into_owned());
+                fields.push(from.string_owned()?);
             }
             fields
         }
@@ -391,7 +468,7 @@ fn read_named_hash(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<
         }
     } else {
         for field in &fields {
-            add(field, &from.string()?)?;
+            add(field, from.string()?)?;
         }
     }
     Ok(hash)

@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 use structure::listpack::{Entry as Item, Iter, Listpack};
 use structure::stream::{BlockLimits, Entry, Group, IdempotencyLimits, Stream, StreamId};
 
-use super::cursor::Cursor;
-use super::string::{write_number, write_plain};
-use super::{Build, Damaged, kind};
+use super::cursor::{Cursor, Source};
+use super::string::{write_number, write_plain, write_string};
+use super::{Build, Damaged, Format, Forms, Sink, Unwritable, head, kind};
 
 const DELETED: i64 = 1;
 const SAME_NAMES: i64 = 2;
@@ -33,18 +33,44 @@ const PACK_BYTES_MAX: usize = 4096;
 /// The entries read of a group that does not know.
 const UNKNOWN: u64 = u64::MAX;
 
-pub(super) fn write(out: &mut Vec<u8>, stream: &Stream) -> Option<()> {
-    out.push(kind::STREAM_5);
-    write_packs(out, stream)?;
-    write_number(out, stream.len());
-    for id in [stream.last_id(), stream.first_id(), stream.max_deleted_id()] {
-        write_id(out, id);
+pub(super) fn write<K: Sink>(
+    out: &mut K,
+    forms: &mut Forms,
+    key: Option<&[u8]>,
+    stream: &Stream,
+) -> Result<(), Unwritable> {
+    let kind = match forms.format {
+        Format::Redis8_10 => kind::STREAM_5,
+        Format::Redis7_0 => kind::STREAM_2,
+        Format::Valkey9_1 => kind::STREAM_3,
+    };
+    if kind < kind::STREAM_5 {
+        if stream.groups().any(|group| group.released_len() > 0) {
+            return Err(Unwritable::Released);
+        }
+        if stream
+            .idempotency()
+            .is_some_and(|memory| memory.producers() > 0)
+        {
+            return Err(Unwritable::Producers);
+        }
     }
-    write_number(out, stream.entries_added());
-    write_number(out, stream.groups().len() as u64);
-    stream.groups().for_each(|group| write_group(out, group));
-    write_producers(out, stream);
-    Some(())
+    head(out.buf(), forms, kind, key);
+    write_packs(out, forms, stream)?;
+    let buf = out.buf();
+    write_number(buf, stream.len());
+    for id in [stream.last_id(), stream.first_id(), stream.max_deleted_id()] {
+        write_id(buf, id);
+    }
+    write_number(buf, stream.entries_added());
+    write_number(buf, stream.groups().len() as u64);
+    stream
+        .groups()
+        .for_each(|group| write_group(out, forms, kind, group));
+    if kind == kind::STREAM_5 {
+        write_producers(out, forms, stream);
+    }
+    Ok(())
 }
 
 /// An id as two numbers.
@@ -59,8 +85,8 @@ fn write_id_fixed(out: &mut Vec<u8>, id: StreamId) {
     out.extend(id.seq.to_be_bytes());
 }
 
-fn write_packs(out: &mut Vec<u8>, stream: &Stream) -> Option<()> {
-    let mut packs = Vec::new();
+/// Shows the entries of each pack.
+fn each_pack(stream: &Stream, mut each: impl FnMut(&[Entry<'_>])) {
     let (mut entries, mut bytes) = (Vec::new(), 0);
     for entry in stream.range(StreamId::MIN, StreamId::MAX) {
         let fields = entry.fields.clone();
@@ -68,7 +94,7 @@ fn write_packs(out: &mut Vec<u8>, stream: &Stream) -> Option<()> {
         if !entries.is_empty()
             && (entries.len() >= PACK_ENTRIES_MAX || bytes + more > PACK_BYTES_MAX)
         {
-            packs.push(pack(&entries)?);
+            each(&entries);
             entries.clear();
             bytes = 0;
         }
@@ -76,15 +102,29 @@ fn write_packs(out: &mut Vec<u8>, stream: &Stream) -> Option<()> {
         bytes += more;
     }
     if !entries.is_empty() {
-        packs.push(pack(&entries)?);
+        each(&entries);
     }
-    write_number(out, packs.len() as u64);
-    for (base, pack) in packs {
-        write_number(out, 16);
-        write_id_fixed(out, base);
-        write_plain(out, pack.as_bytes());
-    }
-    Some(())
+}
+
+fn write_packs<K: Sink>(out: &mut K, forms: &mut Forms, stream: &Stream) -> Result<(), Unwritable> {
+    let mut packs = 0;
+    each_pack(stream, |_| packs += 1);
+    write_number(out.buf(), packs);
+    let mut done = Ok(());
+    each_pack(stream, |entries| {
+        if done.is_err() {
+            return;
+        }
+        let Some((base, pack)) = pack(entries) else {
+            done = Err(Unwritable::TooBig);
+            return;
+        };
+        write_number(out.buf(), 16);
+        write_id_fixed(out.buf(), base);
+        write_plain(out.buf(), forms, pack.as_bytes());
+        out.spill();
+    });
+    done
 }
 
 /// One pack; `None` where its one entry is too big for any.
@@ -129,57 +169,71 @@ fn push(pack: &mut Listpack, bytes: &[u8]) -> Option<()> {
     Some(())
 }
 
-fn write_group(out: &mut Vec<u8>, group: &Group) {
+fn write_group<K: Sink>(out: &mut K, forms: &mut Forms, kind: u8, group: &Group) {
     let pending = || group.pending_range(StreamId::MIN, StreamId::MAX, None);
-    write_plain(out, group.name());
-    write_id(out, group.last_delivered());
-    write_number(out, group.entries_read.unwrap_or(UNKNOWN));
-    write_number(out, group.pending_len());
+    let buf = out.buf();
+    write_string(buf, forms, group.name());
+    write_id(buf, group.last_delivered());
+    write_number(buf, group.entries_read.unwrap_or(UNKNOWN));
+    write_number(buf, group.pending_len());
     for entry in pending() {
-        write_id_fixed(out, entry.id);
-        out.extend(entry.delivered_ms.to_le_bytes());
-        write_number(out, entry.deliveries);
+        let buf = out.buf();
+        write_id_fixed(buf, entry.id);
+        buf.extend(entry.delivered_ms.to_le_bytes());
+        write_number(buf, entry.deliveries);
+        out.spill();
     }
-    write_number(out, group.consumers_len() as u64);
+    write_number(out.buf(), group.consumers_len() as u64);
     for (index, consumer) in group.consumers() {
-        write_plain(out, consumer.name());
-        out.extend(consumer.seen_ms.to_le_bytes());
-        out.extend(consumer.active_ms.unwrap_or(UNKNOWN).to_le_bytes());
-        write_number(out, consumer.pending());
+        let buf = out.buf();
+        write_string(buf, forms, consumer.name());
+        buf.extend(consumer.seen_ms.to_le_bytes());
+        if kind >= kind::STREAM_3 {
+            buf.extend(consumer.active_ms.unwrap_or(UNKNOWN).to_le_bytes());
+        }
+        write_number(buf, consumer.pending());
         for entry in group.pending_range(StreamId::MIN, StreamId::MAX, Some(index)) {
-            write_id_fixed(out, entry.id);
+            write_id_fixed(out.buf(), entry.id);
+            out.spill();
         }
     }
-    let released = usize::try_from(group.released_len()).unwrap_or(usize::MAX);
-    write_number(out, group.released_len());
-    for entry in group.claimable(None, released, |_| true) {
-        write_id_fixed(out, entry.id);
+    if kind == kind::STREAM_5 {
+        let released = usize::try_from(group.released_len()).unwrap_or(usize::MAX);
+        write_number(out.buf(), group.released_len());
+        for entry in group.claimable(None, released, |_| true) {
+            write_id_fixed(out.buf(), entry.id);
+        }
     }
 }
 
-fn write_producers(out: &mut Vec<u8>, stream: &Stream) {
+fn write_producers<K: Sink>(out: &mut K, forms: &mut Forms, stream: &Stream) {
     let limits = stream.idempotency_limits();
-    write_number(out, limits.duration_s.into());
-    write_number(out, limits.entries_max.into());
+    write_number(out.buf(), limits.duration_s.into());
+    write_number(out.buf(), limits.entries_max.into());
     let Some(memory) = stream.idempotency() else {
-        out.extend([0, 0, 0]);
+        out.buf().extend([0, 0, 0]);
         return;
     };
     let messages: Vec<(&[u8], &[u8], StreamId)> = memory.iter().collect();
-    write_number(out, memory.producers() as u64);
+    write_number(out.buf(), memory.producers() as u64);
     for of_one in messages.chunk_by(|(one, ..), (other, ..)| one == other) {
-        write_plain(out, of_one[0].0);
-        write_number(out, of_one.len() as u64);
+        write_string(out.buf(), forms, of_one[0].0);
+        write_number(out.buf(), of_one.len() as u64);
         for (_, message, id) in of_one {
-            write_plain(out, message);
-            write_id(out, *id);
+            write_string(out.buf(), forms, message);
+            write_id(out.buf(), *id);
+            out.spill();
         }
     }
-    write_number(out, memory.added);
-    write_number(out, memory.duplicates);
+    write_number(out.buf(), memory.added);
+    write_number(out.buf(), memory.duplicates);
 }
 
-pub(super) fn read(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<Stream, Damaged> {
+pub(super) fn read<S: Source>(
+    from: &mut Cursor<S>,
+    kind: u8,
+    build: Build<'_>,
+) -> Result<Stream, Damaged> {
     let bounded = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     let mut stream = Stream::new(IdempotencyLimits {
         duration_s: bounded(build.settings.stream_idmp_duration),
@@ -190,10 +244,9 @@ pub(super) fn read(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<
         entries: build.settings.stream_node_entries,
     };
     for _ in 0..from.number()? {
-        let id = from.string()?;
-        let pack = from.string()?.into_owned();
-        let pack = Listpack::from_bytes(pack).map_err(|_| Damaged)?;
-        read_pack(&pack, base_id(&id)?, &mut stream, limits)?;
+        let base = base_id(from.string()?)?;
+        let pack = Listpack::from_bytes(from.string_owned()?).map_err(|_| Damaged)?;
+        read_pack(&pack, base, &mut stream, limits)?;
     }
     let length = from.number()?;
     let last = read_id(from)?;
@@ -219,18 +272,18 @@ pub(super) fn read(from: &mut Cursor<'_>, kind: u8, build: Build<'_>) -> Result<
 fn base_id(bytes: &[u8]) -> Result<StreamId, Damaged> {
     let mut from = Cursor::new(bytes, 16);
     let id = read_id_fixed(&mut from)?;
-    if from.is_at_end() {
+    if from.source().is_empty() {
         Ok(id)
     } else {
         Err(Damaged)
     }
 }
 
-fn read_id(from: &mut Cursor<'_>) -> Result<StreamId, Damaged> {
+fn read_id<S: Source>(from: &mut Cursor<S>) -> Result<StreamId, Damaged> {
     Ok(StreamId::new(from.number()?, from.number()?))
 }
 
-fn read_id_fixed(from: &mut Cursor<'_>) -> Result<StreamId, Damaged> {
+fn read_id_fixed<S: Source>(from: &mut Cursor<S>) -> Result<StreamId, Damaged> {
     Ok(StreamId::new(from.word_big()?, from.word_big()?))
 }
 
@@ -305,8 +358,12 @@ fn read_pack(
     Ok(())
 }
 
-fn read_group(from: &mut Cursor<'_>, kind: u8, stream: &mut Stream) -> Result<(), Damaged> {
-    let name = from.string()?;
+fn read_group<S: Source>(
+    from: &mut Cursor<S>,
+    kind: u8,
+    stream: &mut Stream,
+) -> Result<(), Damaged> {
+    let name = from.string_owned()?;
     let last = read_id(from)?;
     let read = match kind {
         kind::STREAM_1 => None,
@@ -322,7 +379,7 @@ fn read_group(from: &mut Cursor<'_>, kind: u8, stream: &mut Stream) -> Result<()
         }
     }
     for _ in 0..from.number()? {
-        let name = from.string()?;
+        let name = from.string_owned()?;
         let seen_ms = from.word()?;
         let (index, is_new) = group.add_consumer(&name, seen_ms);
         if !is_new {
@@ -353,8 +410,8 @@ fn read_group(from: &mut Cursor<'_>, kind: u8, stream: &mut Stream) -> Result<()
     }
 }
 
-fn read_producers(from: &mut Cursor<'_>, stream: &mut Stream) -> Result<(), Damaged> {
-    let number = |from: &mut Cursor<'_>| u32::try_from(from.number()?).map_err(|_| Damaged);
+fn read_producers<S: Source>(from: &mut Cursor<S>, stream: &mut Stream) -> Result<(), Damaged> {
+    let number = |from: &mut Cursor<S>| u32::try_from(from.number()?).map_err(|_| Damaged);
     let limits = IdempotencyLimits {
         duration_s: number(from)?,
         entries_max: number(from)?,
@@ -362,10 +419,10 @@ fn read_producers(from: &mut Cursor<'_>, stream: &mut Stream) -> Result<(), Dama
     stream.set_idempotency_limits(limits);
     let producers = from.number()?;
     for _ in 0..producers {
-        let producer = from.string()?;
+        let producer = from.string_owned()?;
         let mut messages = from.number()?;
         while messages > 0 {
-            let message = from.string()?;
+            let message = from.string_owned()?;
             let id = read_id(from)?;
             let memory = stream.idempotency_mut();
             if memory.find(&producer, &message).is_some() {
