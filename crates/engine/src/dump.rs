@@ -45,13 +45,16 @@ const FOOTER: usize = 10;
 pub static CHECKSUM: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_REDIS);
 
 /// The types of values, as their first byte says.
-mod kind {
+#[allow(missing_docs)] // Their names.
+pub mod kind {
     pub const STRING: u8 = 0;
     pub const LIST: u8 = 1;
     pub const SET: u8 = 2;
     pub const ZSET_TEXT: u8 = 3;
     pub const HASH: u8 = 4;
     pub const ZSET: u8 = 5;
+    pub const MODULE_EARLY: u8 = 6;
+    pub const MODULE: u8 = 7;
     pub const HASH_ZIPMAP: u8 = 9;
     pub const LIST_ZIPLIST: u8 = 10;
     pub const SET_INTSET: u8 = 11;

@@ -4,4 +4,5 @@
 //! that reaches the disk goes through a [`storage::Storage`], so that tests can make it fail.
 #![forbid(unsafe_code)]
 
+pub mod rdb;
 pub mod storage;

@@ -2,6 +2,10 @@
 
 use std::io;
 
+mod disk;
+
+pub use disk::Disk;
+
 /// A directory of files.
 ///
 /// Names are plain: relative to the directory, no more than one directory deep (`appendonlydir/x`).

@@ -66,6 +66,11 @@ impl<S: Source> Cursor<S> {
         &mut self.source
     }
 
+    /// What is read, given back.
+    pub fn into_source(self) -> S {
+        self.source
+    }
+
     /// The next `count` bytes.
     ///
     /// # Errors

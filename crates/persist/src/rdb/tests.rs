@@ -1,0 +1,276 @@
+use super::*;
+use engine::Object;
+use engine::dump::{Build, Dialect, Format};
+use engine::settings::Settings;
+use structure::hash::Seed;
+use structure::record::{Record, Value as Kept, ValueRef};
+
+/// A file that Redis 8.10 wrote: two databases, a deadline, frequencies, a library of functions.
+const FROM_REDIS: &[u8] = include_bytes!("tests/redis-8.10.rdb");
+
+fn all(file: &[u8], options: Options, mut each: impl FnMut(&Part<'_>)) -> Result<(), Error> {
+    let (settings, seed) = (Settings::default(), Seed::new([1, 2]));
+    let build = Build {
+        settings: &settings,
+        seed: &seed,
+        dialect: Dialect::Redis,
+    };
+    let mut reader = Reader::new(file, build, options)?;
+    loop {
+        let part = reader.next_part()?;
+        each(&part);
+        if let Part::End = part {
+            return Ok(());
+        }
+    }
+}
+
+const SKIPPING: Options = Options {
+    checksum: true,
+    skip_unsupported: true,
+};
+
+#[test]
+fn a_file_of_redis_is_read() {
+    let mut seen = Vec::new();
+    all(FROM_REDIS, SKIPPING, |part| {
+        seen.push(match part {
+            Part::Aux { name, .. } => format!("aux {}", name.escape_ascii()),
+            Part::Db(db) => format!("db {db}"),
+            Part::Sizes { keys, timed } => format!("sizes {keys} {timed}"),
+            Part::Key(key) => {
+                let timed = if key.deadline.is_some() { " timed" } else { "" };
+                format!("{} {:?}{timed}", key.key.escape_ascii(), key.used)
+            }
+            Part::Skipped(what) => format!("skipped {what}"),
+            Part::End => "end".to_owned(),
+        });
+    })
+    .expect("a good file");
+    let want = [
+        "aux redis-ver",
+        "aux redis-bits",
+        "aux ctime",
+        "aux used-mem",
+        "aux aof-base",
+        "skipped the function library 'mylib'",
+        "db 0",
+        "sizes 5 1",
+        "t Some(Frequency(0)) timed",
+        "a Some(Frequency(0))",
+        "h Some(Frequency(0))",
+        "n Some(Frequency(0))",
+        "l Some(Frequency(0))",
+        "db 3",
+        "sizes 2 0",
+        "z Some(Frequency(5))",
+        "li Some(Frequency(5))",
+        "end",
+    ];
+    assert_eq!(seen, want);
+}
+
+#[test]
+fn what_is_not_supported_is_named() {
+    let options = Options {
+        checksum: true,
+        skip_unsupported: false,
+    };
+    let error = all(FROM_REDIS, options, |_| ()).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("function library 'mylib'"), "{text}");
+    assert!(text.contains("tidemill-rdb-skip-unsupported"), "{text}");
+}
+
+#[test]
+fn a_file_that_was_cut_is_refused_wherever_it_was_cut() {
+    for end in 0..FROM_REDIS.len() {
+        let error = all(&FROM_REDIS[..end], SKIPPING, |_| ()).unwrap_err();
+        assert!(
+            matches!(error.problem, Problem::Short),
+            "cut at {end}: {error}"
+        );
+        assert!(error.offset <= end as u64, "cut at {end}: {error}");
+    }
+}
+
+#[test]
+fn a_file_with_a_wrong_byte_is_refused_wherever_it_is() {
+    for at in 0..FROM_REDIS.len() {
+        for bit in 0..8 {
+            let mut changed = FROM_REDIS.to_vec();
+            changed[at] ^= 1 << bit;
+            let read = all(&changed, SKIPPING, |_| ());
+            if at >= FROM_REDIS.len() - 8 {
+                // The checksum itself.
+                assert!(read.is_err(), "bit {bit} of byte {at}");
+            } else if let Ok(()) = read {
+                panic!("bit {bit} of byte {at} went unseen");
+            }
+            let unchecked = Options {
+                checksum: false,
+                ..SKIPPING
+            };
+            let _ = all(&changed, unchecked, |_| ());
+        }
+    }
+}
+
+/// Gives out a byte at a time.
+struct Slowly<'a>(&'a [u8]);
+
+impl std::io::Read for Slowly<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let Some((first, rest)) = self.0.split_first() else {
+            return Ok(0);
+        };
+        self.0 = rest;
+        into[0] = *first;
+        Ok(1)
+    }
+}
+
+/// Bytes without end.
+struct Endless(u64);
+
+impl std::io::Read for Endless {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        self.0 += into.len() as u64;
+        Ok(into.len())
+    }
+}
+
+fn build<'a>(settings: &'a Settings, seed: &'a Seed) -> Build<'a> {
+    Build {
+        settings,
+        seed,
+        dialect: Dialect::Redis,
+    }
+}
+
+#[test]
+fn bytes_may_come_one_by_one() {
+    let (settings, seed) = (Settings::default(), Seed::new([1, 2]));
+    let build = build(&settings, &seed);
+    let mut reader = Reader::new(Slowly(FROM_REDIS), build, SKIPPING).expect("a good file");
+    let mut keys = 0;
+    loop {
+        match reader.next_part().expect("a good file") {
+            Part::Key(_) => keys += 1,
+            Part::End => break,
+            _ => {}
+        }
+    }
+    assert_eq!(keys, 7);
+    assert_eq!(reader.offset(), FROM_REDIS.len() as u64);
+}
+
+#[test]
+fn what_follows_the_end_is_given_back() {
+    let (settings, seed) = (Settings::default(), Seed::new([1, 2]));
+    let more = [FROM_REDIS, b"*1\r\n$4\r\nPING\r\n"].concat();
+    let build = build(&settings, &seed);
+    let mut reader = Reader::new(&more[..], build, SKIPPING).expect("a good file");
+    while !matches!(reader.next_part().expect("a good file"), Part::End) {}
+    let (ahead, rest) = reader.into_rest();
+    assert_eq!([&ahead, rest].concat(), b"*1\r\n$4\r\nPING\r\n");
+}
+
+#[test]
+fn a_length_is_not_believed() {
+    use std::io::Read;
+    let (settings, seed) = (Settings::default(), Seed::new([1, 2]));
+    // A string of 2^40 bytes, of which a megabyte follows.
+    let head = b"REDIS0011\x00\x01k\x81\x00\x00\x01\x00\x00\x00\x00\x00";
+    let file = head.chain(Endless(0).take(1 << 20));
+    let build = build(&settings, &seed);
+    let mut reader = Reader::new(file, build, SKIPPING).expect("a good beginning");
+    let error = reader.next_part().unwrap_err();
+    assert!(matches!(error.problem, Problem::Damaged), "{error}");
+    // One of 400 MB, which would be allowed.
+    let head = b"REDIS0011\x00\x01k\x80\x18\x00\x00\x00";
+    let file = head.chain(Endless(0).take(1 << 20));
+    let mut reader = Reader::new(file, build, SKIPPING).expect("a good beginning");
+    let error = reader.next_part().unwrap_err();
+    assert!(matches!(error.problem, Problem::Short), "{error}");
+    assert_eq!(error.key, Some((0, b"k".to_vec())));
+}
+
+fn record(key: &[u8], value: Kept<'_, Object>, deadline: Option<u64>) -> Record<Object> {
+    Record::new(key, value, deadline)
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    for (format, magic) in [
+        (Format::Redis8_10, &b"REDIS0015"[..]),
+        (Format::Redis7_0, b"REDIS0010"),
+        (Format::Valkey9_1, b"VALKEY080"),
+    ] {
+        for compress in [false, true] {
+            let uses = Uses::Idle { now_s: 1000 };
+            let mut saver = Saver::new(Vec::new(), Encoder::new(format, compress, uses), true);
+            saver.begin(&About {
+                version: "8.10.2",
+                created_s: 1,
+                used_bytes: 2,
+                is_base: false,
+            });
+            saver.db(9, 3, 1);
+            let long = b"long ".repeat(100_000);
+            let mut records = [
+                record(b"a", Kept::Int(7), None),
+                record(b"1000", Kept::Bytes(b"text"), Some(5000)),
+                record(b"long", Kept::Long(Box::new(long.clone())), None),
+            ];
+            for record in &mut records {
+                record.set_access(990);
+                saver.entry(record.view().into()).expect("it has a form");
+            }
+            let (file, len) = saver.end().expect("memory takes all");
+            assert_eq!(file.len() as u64, len);
+            assert!(file.starts_with(magic));
+            assert!(!compress || file.len() < 20_000, "{}", file.len());
+            let mut seen = Vec::new();
+            all(&file, SKIPPING, |part| {
+                let Part::Key(key) = part else { return };
+                assert_eq!((key.db, key.used), (9, Some(Use::Idle(10))));
+                let value = match &key.value {
+                    Value::Int(int) => int.to_string().into_bytes(),
+                    Value::Bytes(bytes) => bytes.to_vec(),
+                    Value::Long(bytes) => bytes.clone(),
+                    Value::Object(_) => panic!("a string"),
+                };
+                seen.push((key.key.to_vec(), value, key.deadline));
+            })
+            .expect("our own");
+            assert_eq!(seen[0], (b"a".to_vec(), b"7".to_vec(), None));
+            assert_eq!(seen[1], (b"1000".to_vec(), b"text".to_vec(), Some(5000)));
+            assert_eq!(seen[2], (b"long".to_vec(), long, None));
+        }
+    }
+}
+
+#[test]
+fn what_a_format_does_not_know_is_refused() {
+    let mut array = structure::array::Array::new(4096);
+    array.set(1, b"x");
+    let object = Object::Array(Box::new(array));
+    let value = ValueRef::Object(&object);
+    for format in [Format::Redis7_0, Format::Valkey9_1] {
+        let encoder = Encoder::new(format, false, Uses::None);
+        let mut saver = Saver::new(Vec::new(), encoder, true);
+        saver.db(1, 1, 0);
+        let entry = Entry {
+            key: b"k",
+            deadline: None,
+            access: 0,
+            value,
+        };
+        let error = saver.entry(entry).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "key 'k' of database 1 cannot be saved: the format has no arrays"
+        );
+    }
+}

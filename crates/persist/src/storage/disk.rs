@@ -1,0 +1,138 @@
+//! A directory of the file system.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::PathBuf;
+
+use super::{Storage, StorageFile};
+
+/// The files of one directory.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    directory: PathBuf,
+}
+
+impl Disk {
+    /// The directory `directory`, which is there.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        if name.is_empty() {
+            // Not joined with nothing: that would be `dir/`, and nothing at all for the current one.
+            return match self.directory.as_os_str().is_empty() {
+                true => PathBuf::from("."),
+                false => self.directory.clone(),
+            };
+        }
+        self.directory.join(name)
+    }
+}
+
+impl Storage for Disk {
+    type File = File;
+
+    fn create(&self, name: &str) -> io::Result<File> {
+        File::create(self.path(name))
+    }
+
+    fn append(&self, name: &str) -> io::Result<File> {
+        OpenOptions::new().append(true).open(self.path(name))
+    }
+
+    fn open(&self, name: &str) -> io::Result<File> {
+        File::open(self.path(name))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path(from), self.path(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path(name))
+    }
+
+    fn list(&self, directory: &str) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(self.path(directory)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            // What is no text is no file of ours.
+            if let Ok(name) = entry?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn make_directory(&self, name: &str) -> io::Result<()> {
+        match fs::create_dir(self.path(name)) {
+            Err(error)
+                if error.kind() == io::ErrorKind::AlreadyExists && self.path(name).is_dir() =>
+            {
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn sync_directory(&self, name: &str) -> io::Result<()> {
+        File::open(self.path(name))?.sync_all()
+    }
+}
+
+impl StorageFile for File {
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn truncate(&mut self, len: u64) -> io::Result<()> {
+        self.set_len(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+
+    #[test]
+    fn files_come_and_go() {
+        let directory = std::env::temp_dir().join(format!("tidemill-disk-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let disk = Disk::new(&directory);
+        assert!(disk.list("inner").unwrap().is_empty());
+        disk.make_directory("inner").unwrap();
+        disk.make_directory("inner").unwrap();
+        let mut file = disk.create("inner/a").unwrap();
+        file.write_all(b"one").unwrap();
+        file.sync().unwrap();
+        disk.sync_directory("inner").unwrap();
+        disk.append("inner/a").unwrap().write_all(b"two").unwrap();
+        disk.rename("inner/a", "inner/b").unwrap();
+        assert_eq!(disk.list("inner").unwrap(), ["b"]);
+        let mut file = disk.append("inner/b").unwrap();
+        assert_eq!(StorageFile::len(&file).unwrap(), 6);
+        file.truncate(4).unwrap();
+        let mut text = String::new();
+        disk.open("inner/b")
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
+        assert_eq!(text, "onet");
+        disk.remove("inner/b").unwrap();
+        assert!(disk.open("inner/b").is_err());
+        assert!(disk.append("inner/b").is_err());
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}
