@@ -118,6 +118,21 @@ pub struct Decoder {
     searched: usize,
 }
 
+/// The number of a header line as most are: `$7\r\n` or `$16\r\n`, and where the next line begins.
+/// `None` for any other, right or wrong.
+#[inline]
+fn short_header(buf: &[u8], at: usize, mark: u8) -> Option<(i64, usize)> {
+    match *buf.get(at..at + 5)? {
+        [first, ones @ b'0'..=b'9', b'\r', b'\n', _] if first == mark => {
+            Some((i64::from(ones - b'0'), at + 4))
+        }
+        [first, tens @ b'1'..=b'9', ones @ b'0'..=b'9', b'\r', b'\n'] if first == mark => {
+            Some((i64::from(tens - b'0') * 10 + i64::from(ones - b'0'), at + 5))
+        }
+        _ => None,
+    }
+}
+
 enum Step<T> {
     Done(T, usize),
     More,
@@ -177,9 +192,12 @@ impl Decoder {
         if buf[start] != b'*' {
             return self.inline(buf, start, batch);
         }
-        let (count, at) = match self.header(buf, start, "too big mbulk count string")? {
-            Step::Done(count, at) => (count, at),
-            Step::More => return Ok(Step::More),
+        let (count, at) = match short_header(buf, start, b'*') {
+            Some((count, at)) => (Some(count), at),
+            None => match self.header(buf, start, "too big mbulk count string")? {
+                Step::Done(count, at) => (count, at),
+                Step::More => return Ok(Step::More),
+            },
         };
         let count = match count {
             Some(count) if count <= WORDS_MAX => count,
@@ -271,10 +289,9 @@ impl Decoder {
         at: usize,
         limits: Limits,
     ) -> Result<Step<Range>, ProtocolError> {
-        let (len, body) = match buf.get(at..at + 4) {
-            // `$7\r\n`, the usual header.
-            Some(&[b'$', digit @ b'0'..=b'9', b'\r', b'\n']) => (i64::from(digit - b'0'), at + 4),
-            _ => match self.long_header(buf, at, limits)? {
+        let (len, body) = match short_header(buf, at, b'$') {
+            Some(found) => found,
+            None => match self.long_header(buf, at, limits)? {
                 Step::Done(len, body) => (len, body),
                 Step::More => return Ok(Step::More),
             },

@@ -74,8 +74,10 @@ pub struct EventLoop<'k, L: RawLock> {
     /// looked at last.
     pause_seen: (bool, bool),
     buf: Vec<u8>,
-    batch: Batch,
-    out: Output,
+    /// The requests of the connection whose turn it is, and their replies: lent to the turn, which
+    /// moves a pointer.
+    batch: Option<Box<Batch>>,
+    out: Option<Box<Output>>,
     now_ms: u64,
     next_tick_ms: u64,
     next_check_ms: u64,
@@ -141,8 +143,8 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             spare: Spare::default(),
             pause_seen: (false, false),
             buf: Vec::with_capacity(READ_BYTES),
-            batch: Batch::default(),
-            out: Output::with_capacity(READ_BYTES),
+            batch: None,
+            out: Some(Box::new(Output::with_capacity(READ_BYTES))),
             now_ms: 0,
             next_tick_ms: 0,
             next_check_ms: 0,

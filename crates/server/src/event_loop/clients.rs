@@ -233,9 +233,9 @@ impl<L: RawLock> EventLoop<'_, L> {
     }
 
     fn flush_one(&mut self, mut connection: Box<Connection>) {
-        let mut out = std::mem::take(&mut self.out);
+        let mut out = self.out.take().unwrap_or_default();
         self.send(&mut connection, &mut out);
-        self.out = out;
+        self.out = Some(out);
         self.put_back(connection);
     }
 

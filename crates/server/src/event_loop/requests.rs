@@ -141,8 +141,8 @@ impl<L: RawLock> EventLoop<'_, L> {
 
     /// Runs the whole requests of `data` and sends their replies; returns how many bytes they took.
     fn run_requests(&mut self, connection: &mut Connection, data: &[u8]) -> usize {
-        let mut out = std::mem::take(&mut self.out);
-        let mut batch = std::mem::take(&mut self.batch);
+        let mut out = self.out.take().unwrap_or_default();
+        let mut batch = self.batch.take().unwrap_or_default();
         let (mut at, mut ran_in_all) = (0, 0);
         if !connection.session.authenticated && !self.settings.requires_password {
             // The password was taken away since.
@@ -207,7 +207,7 @@ impl<L: RawLock> EventLoop<'_, L> {
             .end(&self.settings, &mut self.host, self.now_ms);
         batch.clear();
         batch.shrink();
-        self.batch = batch;
+        self.batch = Some(batch);
         self.host.client = None;
         if ran_in_all > 0 {
             let client = &connection.client;
@@ -218,7 +218,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         // Before the reply goes: whoever read it may ask at once how the client stands.
         connection.publish(self.now_ms);
         self.send(connection, &mut out);
-        self.out = out;
+        self.out = Some(out);
         at
     }
 
