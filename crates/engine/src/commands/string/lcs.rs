@@ -35,8 +35,8 @@ pub(super) const LCS: Command = Command {
 };
 
 fn lcs(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
-    let (a, b) = (string_of(cx, args.at(1)), string_of(cx, args.at(2)));
-    let (a, b) = (a?, b?);
+    let lens = (len_of(cx, args.at(1)), len_of(cx, args.at(2)));
+    let lens = (lens.0?, lens.1?);
     let (mut len_only, mut indexes, mut with_len, mut len_min) = (false, false, false, 0);
     let mut at = 3;
     while at < args.len() {
@@ -57,7 +57,9 @@ fn lcs(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(),
     if indexes && len_only {
         return Err("ERR If you want both the length and indexes, please just use IDX.".into());
     }
-    let lengths = Lengths::new(&a, &b, cx.settings.string_bytes_max)?;
+    let cells = cells(lens, cx.settings.string_bytes_max)?;
+    let (a, b) = (string_of(cx, args.at(1)), string_of(cx, args.at(2)));
+    let lengths = Lengths::new(&a, &b, cells);
     let total = lengths.at(a.len(), b.len());
     if len_only {
         out.int(i64::from(total));
@@ -95,14 +97,33 @@ fn lcs(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(),
     Ok(())
 }
 
-/// A copy of a key's string; none is empty.
-fn string_of(cx: &mut Context<'_>, key: &[u8]) -> Result<Vec<u8>, CommandError> {
+/// The length of a key's string; none is empty.
+fn len_of(cx: &mut Context<'_>, key: &[u8]) -> Result<usize, CommandError> {
     match cx.read(key) {
-        None => Ok(Vec::new()),
+        None => Ok(0),
         Some(record) => bytes_of(record.value(), &mut [0; TEXT_MAX])
-            .map(<[u8]>::to_vec)
+            .map(<[u8]>::len)
             .map_err(|_| "ERR The specified keys must contain string values".into()),
     }
+}
+
+/// A copy of a key's string.
+fn string_of(cx: &mut Context<'_>, key: &[u8]) -> Vec<u8> {
+    let record = cx.peek(key);
+    record.map_or_else(Vec::new, |record| {
+        bytes_of(record.value(), &mut [0; TEXT_MAX]).map_or_else(|_| Vec::new(), <[u8]>::to_vec)
+    })
+}
+
+/// How many cells the table for strings of these lengths has: looked at before anything is copied.
+fn cells(lens: (usize, usize), bytes_max: u64) -> Result<usize, CommandError> {
+    (lens.0 + 1)
+        .checked_mul(lens.1 + 1)
+        .filter(|&cells| cells as u64 <= bytes_max / size_of::<u32>() as u64)
+        .filter(|_| u32::try_from(lens.0.max(lens.1)).is_ok())
+        .ok_or(CommandError::text(
+            "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len",
+        ))
 }
 
 /// The lengths of the longest common subsequences of all beginnings of two strings.
@@ -112,15 +133,8 @@ struct Lengths {
 }
 
 impl Lengths {
-    fn new(a: &[u8], b: &[u8], bytes_max: u64) -> Result<Self, CommandError> {
+    fn new(a: &[u8], b: &[u8], cells: usize) -> Self {
         let width = b.len() + 1;
-        let cells = (a.len() + 1)
-            .checked_mul(width)
-            .filter(|&cells| cells as u64 <= bytes_max / size_of::<u32>() as u64)
-            .filter(|_| u32::try_from(a.len().max(b.len())).is_ok())
-            .ok_or(CommandError::text(
-                "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len",
-            ))?;
         let mut lengths = Self {
             cells: vec![0; cells],
             width,
@@ -135,7 +149,7 @@ impl Lengths {
                 };
             }
         }
-        Ok(lengths)
+        lengths
     }
 
     fn at(&self, i: usize, j: usize) -> u32 {
