@@ -67,15 +67,7 @@ fn start(config: Config, warnings: &[String], is_bare: bool) -> Result<(), Strin
     }
     install_panic_hook();
     let signals = Signals::new().map_err(|error| format!("Can't take signals: {error}"))?;
-    let wanted = u64::from(config.maxclients) + RESERVED_FILES;
-    let files = sys::raise_file_limit(wanted);
-    if files < wanted {
-        warning!(
-            "The limit of open files is {files}: at most {} clients can connect, not {}",
-            files.saturating_sub(RESERVED_FILES),
-            config.maxclients
-        );
-    }
+    let config = within_file_limit(config)?;
     notice!(
         "Tidemill {} (as Redis {}), 64 bit, {} threads, pid {}, port {}",
         env!("CARGO_PKG_VERSION"),
@@ -108,6 +100,32 @@ fn in_own_directory(config: Config) -> Result<Config, String> {
     let value = dir.as_os_str().as_encoded_bytes();
     let changes = config
         .set(&[(b"dir", value)], true)
+        .map_err(|error| error.to_string())?;
+    Ok(changes.config)
+}
+
+/// Lowers `maxclients` to what the limit of open files leaves, as far as that cannot be raised: a
+/// client beyond it is refused with a reason, rather than left waiting to be accepted.
+fn within_file_limit(config: Config) -> Result<Config, String> {
+    let wanted = u64::from(config.maxclients) + RESERVED_FILES;
+    let files = sys::raise_file_limit(wanted);
+    if files >= wanted {
+        return Ok(config);
+    }
+    let clients = files.saturating_sub(RESERVED_FILES);
+    if clients == 0 {
+        return Err(format!(
+            "The limit of open files is {files}, which leaves none for clients: raise it to more \
+             than {RESERVED_FILES} (ulimit -n)"
+        ));
+    }
+    warning!(
+        "The limit of open files is {files}: at most {clients} clients can connect, not {}. \
+         maxclients is lowered; raise the limit (ulimit -n) to change that",
+        config.maxclients
+    );
+    let changes = config
+        .set(&[(b"maxclients", clients.to_string().as_bytes())], true)
         .map_err(|error| error.to_string())?;
     Ok(changes.config)
 }
