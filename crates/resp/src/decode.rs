@@ -108,6 +108,9 @@ struct Partial {
     left: u32,
     /// Where to read on, relative to the request's start.
     at: usize,
+    /// Where the word ends that was cut off, relative to the request's start; 0 where its length
+    /// has not come.
+    needed: usize,
 }
 
 /// What a connection remembers between reads. Empty for a connection at a request's edge.
@@ -116,6 +119,8 @@ pub struct Decoder {
     partial: Option<Box<Partial>>,
     /// Bytes known to hold no line end yet, so that a long line is searched once.
     searched: usize,
+    /// Where the word ends in the buffer that was cut off last; 0 where its length has not come.
+    cut_off: usize,
 }
 
 /// The number of a header line as most are: `$7\r\n` or `$16\r\n`, and where the next line begins.
@@ -139,10 +144,10 @@ enum Step<T> {
 }
 
 impl Decoder {
-    /// Bytes, from the request's start on, that must be in the buffer before decoding can go on.
-    /// The caller may reserve for them; 0 when nothing is known.
+    /// Bytes, from the request's start on, that must be in the buffer before decoding can go on;
+    /// 0 when nothing is known. The client says so: it may never send them.
     pub fn needed(&self) -> usize {
-        self.partial.as_ref().map_or(0, |partial| partial.at)
+        self.partial.as_ref().map_or(0, |partial| partial.needed)
     }
 
     /// Forgets a request that was cut off: the caller presents its bytes again from their start.
@@ -266,6 +271,7 @@ impl Decoder {
                         words,
                         left,
                         at: at - start,
+                        needed: self.cut_off.saturating_sub(start),
                     }));
                     return Ok(Step::More);
                 }
@@ -289,6 +295,7 @@ impl Decoder {
         at: usize,
         limits: Limits,
     ) -> Result<Step<Range>, ProtocolError> {
+        self.cut_off = 0;
         let (len, body) = match short_header(buf, at, b'$') {
             Some(found) => found,
             None => match self.long_header(buf, at, limits)? {
@@ -301,6 +308,7 @@ impl Decoder {
         };
         let end = body + len + 2;
         if end > buf.len() {
+            self.cut_off = end;
             return Ok(Step::More);
         }
         Ok(Step::Done((offset(body), offset(len)), end))

@@ -141,3 +141,28 @@ proptest::proptest! {
         proptest::prop_assert_eq!(whole, sliced);
     }
 }
+
+#[test]
+fn says_how_much_of_a_word_is_to_come() {
+    let whole = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$70000\r\n";
+    let (mut decoder, mut batch) = (Decoder::default(), Batch::default());
+    for len in 0..whole.len() + 10 {
+        let mut buf = whole.to_vec();
+        buf.resize(whole.len().max(len), b'x');
+        decoder.reset();
+        batch.clear();
+        let before = b"PING\r\n";
+        let buf = [&before[..], &buf[..len]].concat();
+        let used = decoder.decode(&buf, LIMITS, 9, &mut batch).unwrap();
+        assert_eq!(used, before.len());
+        let needed = match len {
+            // The length of the last word has come.
+            _ if len >= whole.len() => whole.len() + 70_000 + 2,
+            // Of a word that is cut off itself.
+            8..13 => 13,
+            17..20 => 20,
+            _ => 0,
+        };
+        assert_eq!(decoder.needed(), needed, "after {len} bytes");
+    }
+}

@@ -28,6 +28,22 @@ enum Turn {
     Full,
 }
 
+/// Makes room for the next read of a request that is cut off: as much again as has come, so that it
+/// is not moved often, but no more than a long word still needs: what it takes counts as memory.
+fn make_room(connection: &mut Connection) {
+    let end = connection.input_done + connection.decoder.needed();
+    let input = &mut connection.input;
+    let spare = input.capacity() - input.len();
+    match end.saturating_sub(input.len()) {
+        0 => input.reserve(READ_BYTES),
+        missing if spare >= missing.min(READ_LONG_BYTES) => {}
+        missing => {
+            let more = missing.min(input.len().max(READ_LONG_BYTES));
+            input.reserve_exact(more.max(READ_BYTES));
+        }
+    }
+}
+
 impl<L: RawLock> EventLoop<'_, L> {
     /// One read of a connection, and all that follows from it.
     pub(super) fn read(&mut self, token: u64) {
@@ -44,16 +60,12 @@ impl<L: RawLock> EventLoop<'_, L> {
         buf.clear();
         let is_fresh = connection.input.is_empty() && !connection.is_held;
         let into = if is_fresh {
+            buf.reserve(READ_BYTES);
             &mut buf
         } else {
+            make_room(connection);
             &mut connection.input
         };
-        let wanted = if is_fresh {
-            READ_BYTES
-        } else {
-            READ_BYTES.max(into.len()).min(READ_LONG_BYTES)
-        };
-        into.reserve(wanted);
         let got = match sys::read(fd, into) {
             Ok(0) => {
                 connection.has_hung_up = true;

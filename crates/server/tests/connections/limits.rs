@@ -230,3 +230,18 @@ fn memory_goes_back_to_the_system_after_a_flush() {
         });
     }
 }
+
+/// What a long value takes on its way in is little more than itself.
+#[test]
+fn a_long_value_fits_where_it_and_its_request_fit() {
+    for threads in THREADS {
+        let options = ["--threads", threads, "--maxmemory-policy", "allkeys-lru"];
+        let server = server(&[&options[..], &["--maxmemory", "30mb"]].concat());
+        let mut client = connect(&server);
+        let long = "x".repeat(25 << 20);
+        for key in ["a", "b", "c", "a"] {
+            let reply = client.call(&["SET", key, &long]).expect("a reply");
+            assert_eq!(reply, status("OK"), "key {key}, {threads} threads");
+        }
+    }
+}
