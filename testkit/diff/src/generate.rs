@@ -146,6 +146,9 @@ impl Maker<'_> {
                 _ => times,
             };
         }
+        if arg.name == "vertices" {
+            return [3, 3, 4, 4, 5, 6, 2, 1][self.values.random.below(8)];
+        }
         [1, 1, 1, 2, 2, 3, 4, 7][self.values.random.below(8)]
     }
 
@@ -160,6 +163,10 @@ impl Maker<'_> {
         if arg.token.as_deref() == Some("REV") && self.about.command.starts_with("zrange") {
             return self.about.is_reversed || self.values.random.percent(15);
         }
+        // Only a polygon does without.
+        if arg.name == "from" {
+            return self.values.random.percent(65);
+        }
         self.values.random.percent(OPTION_PERCENT)
     }
 
@@ -167,6 +174,10 @@ impl Maker<'_> {
     fn plain(&mut self, arg: &Arg) {
         match arg.kind {
             Kind::Token => self.token(arg.token.as_deref().unwrap_or(&arg.name)),
+            Kind::Block if arg.name == "vertices" => {
+                let [longitude, latitude] = self.values.vertex();
+                self.words.extend([longitude, latitude]);
+            }
             Kind::Block => self.list(&arg.children),
             Kind::OneOf => {
                 let wanted = match self.about.style {
@@ -233,7 +244,7 @@ fn is_count(arg: &Arg) -> bool {
     arg.kind == Kind::Integer
         && matches!(
             arg.name.as_str(),
-            "numkeys" | "numfields" | "numids" | "numranges"
+            "numkeys" | "numfields" | "numids" | "numranges" | "num-vertices"
         )
 }
 

@@ -17,7 +17,9 @@
 #![forbid(unsafe_code)]
 
 mod allow;
+mod arbiter;
 mod compare;
+mod examine;
 mod facts;
 mod generate;
 mod plan;
@@ -32,22 +34,18 @@ mod values;
 mod walk;
 
 use allow::Allowed;
+use arbiter::Arbiter;
 use clap::Parser;
 use client::Reply;
+use facts::Command;
 use plan::{CONNECTIONS, Planner};
-use play::{Arena, Difference, Facts};
+use play::{Arena, Facts};
 use report::Findings;
-use sequence::Sequence;
 use side::Side;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-
-/// Trials that shrinking one difference may take.
-const TRIALS: usize = 600;
-/// The same where each costs the patience for a reply.
-const TRIALS_SLOW: usize = 40;
 
 /// Plays made-up commands on our server and a real one and compares every reply.
 #[derive(Parser)]
@@ -62,6 +60,9 @@ struct Cli {
     /// The real server: redis-8.10 or valkey-9.1.
     #[arg(long, default_value = "redis-8.10")]
     against: String,
+    /// Who decides where ours and another server than this differ; `none` for nobody.
+    #[arg(long, default_value = "redis-8.10")]
+    arbiter: String,
     /// Our server's program, where it is not the one cargo built.
     #[arg(long)]
     server: Option<PathBuf>,
@@ -104,12 +105,12 @@ fn run(cli: &Cli) -> Result<bool, String> {
     let mut number = cli.sequence.unwrap_or(0);
     loop {
         let sequence = planner.sequence(cli.seed, number);
-        let played = arena.play(&sequence)?;
-        findings.count(played.commands, played.allowed);
-        if let Some(difference) = played.difference
+        let examined = examine::examine(&mut arena, sequence)?;
+        findings.count(&examined);
+        if let Some((sequence, difference)) = examined.open
             && findings.is_new(&difference.kind)
         {
-            match shortest(&mut arena, sequence, &difference)? {
+            match examine::shortest(&mut arena, sequence, &difference)? {
                 Some((short, difference)) => findings.show(number, &short, &difference),
                 None => findings.fleeting(number, &difference),
             }
@@ -128,25 +129,33 @@ fn run(cli: &Cli) -> Result<bool, String> {
 
 /// The servers, and the planner of what both have.
 fn prepare(cli: &Cli) -> Result<(Arena, Planner), String> {
-    let peer = testkit::peer(&cli.against).ok_or_else(|| {
-        format!(
-            "no {} here: `cargo xtask test peers` installs it",
-            cli.against
-        )
-    })?;
+    let (mut arena, commands) = arena(cli, &cli.against)?;
+    if cli.arbiter != cli.against && cli.arbiter != "none" {
+        let (mut other, _) = self::arena(cli, &cli.arbiter)?;
+        other.is_arbitrated = true;
+        arena.is_arbitrated = true;
+        arena.arbiter = Some(Box::new(Arbiter::new(other)));
+    }
+    Ok((arena, Planner::new(commands, &cli.only)))
+}
+
+/// A server of ours and this real one, and the commands that both have.
+fn arena(cli: &Cli, against: &str) -> Result<(Arena, Vec<Command>), String> {
+    let peer = testkit::peer(against)
+        .ok_or_else(|| format!("no {against} here: `cargo xtask test peers` installs it"))?;
     let program = cli.server.clone().or_else(testkit::our_server);
     let program = program.ok_or("no server of ours here: `cargo build --release`")?;
     let base = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |path: PathBuf| {
         std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
     };
-    let known = facts::parse(&read(base.join(format!("../compat/{}.json", cli.against)))?)?;
+    let known = facts::parse(&read(base.join(format!("../compat/{against}.json")))?)?;
     let mut rules = read(base.join("allowed.txt"))?;
     if let Some(more) = &cli.ignore {
         rules.push('\n');
         rules.push_str(&read(more.clone())?);
     }
-    let allowed = Allowed::parse(&rules, &cli.against)?;
+    let allowed = Allowed::parse(&rules, against)?;
 
     let debug = ["--enable-debug-command".to_owned(), "yes".to_owned()];
     let threads = ["--threads".to_owned(), cli.threads.to_string()];
@@ -156,32 +165,15 @@ fn prepare(cli: &Cli) -> Result<(Arena, Planner), String> {
         [debug.clone(), threads].concat(),
         CONNECTIONS,
     )?;
-    let mut theirs = Side::start(&cli.against, peer, debug.to_vec(), CONNECTIONS)?;
+    let mut theirs = Side::start(against, peer, debug.to_vec(), CONNECTIONS)?;
     let (our_names, their_names) = (names(&mut ours)?, names(&mut theirs)?);
-    let mut facts = Facts::default();
-    for command in &known {
-        let name = command.name();
-        if command.words.len() > 1 {
-            facts.containers.insert(command.words[0].clone());
-        }
-        let places = [
-            (command.is_unordered, &mut facts.unordered),
-            (command.is_blocking, &mut facts.blocking),
-            (command.is_readonly, &mut facts.readonly),
-        ];
-        for (holds, set) in places {
-            if holds {
-                set.insert(name.clone());
-            }
-        }
-    }
-    let both: Vec<_> = known
+    let facts = Facts::of(&known);
+    let both = known
         .into_iter()
         .filter(|command| {
             our_names.contains(&command.name()) && their_names.contains(&command.name())
         })
         .collect();
-    let planner = Planner::new(both, &cli.only);
     let mut arena = Arena::new(ours, theirs, allowed, facts, CONNECTIONS);
     for name in plan::directives() {
         let sides = [&mut arena.ours, &mut arena.theirs];
@@ -194,7 +186,7 @@ fn prepare(cli: &Cli) -> Result<(Arena, Planner), String> {
             }
         }
     }
-    Ok((arena, planner))
+    Ok((arena, both))
 }
 
 /// The commands and subcommands that a server says it has.
@@ -215,43 +207,4 @@ fn names(side: &mut Side) -> Result<BTreeSet<String>, String> {
         left.extend(parts.get(9).and_then(Reply::elements).unwrap_or_default());
     }
     Ok(names)
-}
-
-/// The shortest sequence that shows the same difference, and what it shows; nothing if it cannot
-/// be had again.
-fn shortest(
-    arena: &mut Arena,
-    sequence: Sequence,
-    found: &Difference,
-) -> Result<Option<(Sequence, Difference)>, String> {
-    let mut problem = None;
-    let mut shows = |candidate: &Sequence| match arena.play(candidate) {
-        Ok(played) => played
-            .difference
-            .filter(|difference| difference.kind == found.kind),
-        Err(why) => {
-            problem.get_or_insert(why);
-            None
-        }
-    };
-    let mut shown = shows(&sequence);
-    let mut short = sequence;
-    if shown.is_some() {
-        let trials = match found.theirs.is_empty() {
-            true => TRIALS_SLOW,
-            false => TRIALS,
-        };
-        short = shrink::shrink(short, trials, |candidate| {
-            let difference = shows(candidate);
-            let is_shown = difference.is_some();
-            if is_shown {
-                shown = difference;
-            }
-            is_shown
-        });
-    }
-    match problem {
-        Some(why) => Err(why),
-        None => Ok(shown.map(|difference| (short, difference))),
-    }
 }

@@ -286,7 +286,10 @@ impl Draft<'_> {
         let of_group: Vec<&Command> = planner
             .commands
             .iter()
-            .filter(|command| command.group == group)
+            .filter(|command| {
+                // CLUSTERSCAN is about keys like any other.
+                command.group == group || group == "generic" && command.group == "cluster"
+            })
             .collect();
         if of_group.is_empty() {
             return;

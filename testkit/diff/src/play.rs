@@ -7,17 +7,28 @@
 //! - What only chance decides is made equal before the next command (SPOP).
 
 mod hear;
+mod own;
+
+pub use own::{Own, is_own};
 
 use crate::allow::Allowed;
+use crate::arbiter::{Arbiter, Verdict};
 use crate::compare::{Ids, bag, how, is_id, same};
+use crate::facts::Command;
 use crate::scan;
 use crate::sequence::{Seen, Sequence, Step, Word, letter, line};
 use crate::side::{PATIENCE, Side, Silence};
-use crate::walk::walk;
+use crate::walk::{Found, agree, walk};
 use client::Reply;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use testkit::render;
+
+/// What a difference of a command inside a transaction is called first.
+pub const IN_A_TRANSACTION: &str = "in a transaction ";
+
+/// What a difference of what subscribers hear is called first.
+pub const HEARD: &str = "messages of ";
 
 /// What differed.
 #[derive(Debug, Clone)]
@@ -46,6 +57,11 @@ pub struct Played {
     pub difference: Option<Difference>,
     /// It met a difference that is allowed, by its number in the list.
     pub allowed: Option<usize>,
+    /// Kinds of differences that the arbiter decided in our favour.
+    pub decided: Vec<String>,
+    /// The step without which more of the sequence could be compared: what it does differs for a
+    /// reason that is known, or the arbiter does not know it.
+    pub without: Option<usize>,
 }
 
 /// Both servers with what they have in common.
@@ -59,6 +75,14 @@ pub struct Arena {
     pub succeeded: BTreeSet<String>,
     /// Directives that sequences set, with what they were on either side.
     pub directives: [BTreeMap<&'static str, String>; 2],
+    /// Who decides where the two differ.
+    pub arbiter: Option<Box<Arbiter>>,
+    /// What it decided in the present sequence.
+    decided: Vec<String>,
+    /// Calls that only Valkey knows are left out where nobody could decide what follows.
+    pub is_arbitrated: bool,
+    /// The step that is played.
+    place: usize,
     connections: Vec<Connection>,
     ids: Ids,
     payloads: Vec<Vec<u8>>,
@@ -76,6 +100,29 @@ pub struct Facts {
     pub containers: BTreeSet<String>,
 }
 
+impl Facts {
+    /// Sorts what the facts say of these commands.
+    pub fn of(commands: &[Command]) -> Self {
+        let mut facts = Self::default();
+        for command in commands {
+            if command.words.len() > 1 {
+                facts.containers.insert(command.words[0].clone());
+            }
+            let places = [
+                (command.is_unordered, &mut facts.unordered),
+                (command.is_blocking, &mut facts.blocking),
+                (command.is_readonly, &mut facts.readonly),
+            ];
+            for (holds, set) in places {
+                if holds {
+                    set.insert(command.name());
+                }
+            }
+        }
+        facts
+    }
+}
+
 #[derive(Debug, Default, Clone)]
 struct Connection {
     /// What it waits with.
@@ -86,7 +133,7 @@ struct Connection {
 }
 
 /// Why a command ended the sequence.
-enum Stop {
+pub enum Stop {
     Difference {
         kind: String,
         ours: String,
@@ -98,7 +145,7 @@ enum Stop {
     },
 }
 
-type Step_<T> = Result<T, Stop>;
+pub type Step_<T> = Result<T, Stop>;
 type Args = Vec<Vec<u8>>;
 
 fn ours(silence: Silence) -> Stop {
@@ -130,6 +177,10 @@ impl Arena {
             facts,
             succeeded: BTreeSet::new(),
             directives: Default::default(),
+            arbiter: None,
+            decided: Vec::new(),
+            is_arbitrated: false,
+            place: 0,
             connections: vec![Connection::default(); connections],
             ids: Ids::default(),
             payloads: Vec::new(),
@@ -139,13 +190,13 @@ impl Arena {
         }
     }
 
-    /// Plays a sequence from an empty server. An error is the real server's, or the machine's.
+    /// Plays a sequence from an empty server. An error is a real server's, or the machine's.
     pub fn play(&mut self, sequence: &Sequence) -> Result<Played, String> {
-        self.shown.clear();
-        self.ids = Ids::default();
-        self.payloads.clear();
-        self.digests.clear();
+        self.begin();
         let mut played = Played::default();
+        if let Some(arbiter) = &mut self.arbiter {
+            arbiter.hear(sequence);
+        }
         let mut current = String::new();
         let stop = self.run(sequence, &mut played.commands, &mut current);
         match stop {
@@ -153,16 +204,29 @@ impl Arena {
             Err(Stop::Difference { kind, ours, theirs }) => {
                 match self.allowed.find(&current, &ours, &theirs, &self.played()) {
                     Some(rule) => played.allowed = Some(rule),
-                    None => played.difference = Some(self.difference(kind, current, ours, theirs)),
+                    None => {
+                        let verdict = self.verdict(&kind)?;
+                        match verdict {
+                            Verdict::Ours => {
+                                self.decided.push(kind);
+                                played.without = Some(self.place);
+                            }
+                            Verdict::Open | Verdict::Apart(_) => {
+                                if let Verdict::Apart(at) = verdict {
+                                    played.without = Some(at);
+                                }
+                                let difference = self.difference(kind, current, ours, theirs);
+                                played.difference = Some(difference);
+                            }
+                        }
+                    }
                 }
             }
             Err(Stop::Silent { is_ours, silence }) => {
                 let log = self.ours.server.log();
                 let tail: Vec<&str> = log.lines().rev().take(12).collect();
                 let tail = tail.into_iter().rev().collect::<Vec<_>>().join("\n");
-                self.ours.restart()?;
-                self.theirs.restart()?;
-                self.connections.fill(Connection::default());
+                self.restart()?;
                 if !is_ours {
                     return Err(format!("{} at {current}: {silence}", self.theirs.name));
                 }
@@ -173,7 +237,49 @@ impl Arena {
             }
         }
         self.reset(sequence)?;
+        played.decided = std::mem::take(&mut self.decided);
         Ok(played)
+    }
+
+    /// Forgets the sequence before.
+    pub fn begin(&mut self) {
+        self.shown.clear();
+        self.ids = Ids::default();
+        self.payloads.clear();
+        self.digests.clear();
+        self.decided.clear();
+        self.place = 0;
+    }
+
+    /// Starts both servers again.
+    pub fn restart(&mut self) -> Result<(), String> {
+        self.ours.restart()?;
+        self.theirs.restart()?;
+        self.connections.fill(Connection::default());
+        match &mut self.arbiter {
+            Some(arbiter) => arbiter.forget(),
+            None => Ok(()),
+        }
+    }
+
+    /// What the arbiter says of the step that is played.
+    fn verdict(&mut self, kind: &str) -> Result<Verdict, String> {
+        let Some(arbiter) = &mut self.arbiter else {
+            return Ok(Verdict::Open);
+        };
+        match (
+            arbiter.verdict(self.place, kind.starts_with(HEARD))?,
+            self.place,
+        ) {
+            // It was asked of what differs in the end, and did not agree.
+            (Verdict::Ours, usize::MAX) => Ok(Verdict::Open),
+            (verdict, _) => Ok(verdict),
+        }
+    }
+
+    /// Whether both sides agree on what a walk of two others found to differ.
+    pub fn agrees(&mut self, found: &Found) -> bool {
+        agree(&mut self.ours, &mut self.theirs, &self.ids, found).unwrap_or(false)
     }
 
     fn difference(
@@ -192,7 +298,11 @@ impl Arena {
         }
     }
 
-    fn reset(&mut self, sequence: &Sequence) -> Result<(), String> {
+    /// Makes both servers as they were before the sequence.
+    pub fn reset(&mut self, sequence: &Sequence) -> Result<(), String> {
+        if let Some(arbiter) = &mut self.arbiter {
+            arbiter.forget()?;
+        }
         let waiting: Vec<bool> = self
             .connections
             .iter()
@@ -225,54 +335,116 @@ impl Arena {
         commands: &mut usize,
         current: &mut String,
     ) -> Step_<()> {
+        self.configure(sequence)?;
+        for (at, step) in sequence.steps.iter().enumerate() {
+            self.place = at;
+            *commands += usize::from(self.one(step, current)?);
+        }
+        self.end(current)
+    }
+
+    /// Sets the directives of a sequence.
+    pub fn configure(&mut self, sequence: &Sequence) -> Step_<()> {
         for (name, value) in &sequence.config {
             let args = ["CONFIG", "SET", name, value];
             self.ours.ask(&args).map_err(ours)?;
             self.theirs.ask(&args).map_err(theirs)?;
         }
-        for step in &sequence.steps {
-            if let Some((our_args, their_args)) = self.ready(step) {
-                *commands += 1;
-                *current = line(their_args.iter().map(Vec::as_slice));
-                match self.step(step, &our_args, &their_args) {
-                    Err(Stop::Difference { kind, ours, theirs })
-                        if self.may_go_on(&their_args, current, &ours, &theirs) =>
-                    {
-                        drop(kind);
-                    }
-                    other => other?,
-                }
-                self.settle(step.connection, &self.name(&their_args))?;
-            }
-        }
-        let found =
-            walk(&mut self.ours, &mut self.theirs, &self.ids).map_err(|silent| Stop::Silent {
-                is_ours: silent.is_ours,
-                silence: silent.silence,
-            })?;
-        if let Some(found) = found {
-            *current = line(found.question.iter().map(Vec::as_slice));
-            self.show(0, current.clone(), vec![found.theirs.clone()]);
-            let mut kind = format!("in the end {}", first_words(current));
-            if kind.ends_with("encoding") {
-                kind = format!("{kind}: {} for {}", found.ours, found.theirs);
-            }
-            return Err(Stop::Difference {
-                kind,
-                ours: found.ours,
-                theirs: found.theirs,
-            });
-        }
         Ok(())
     }
 
-    /// An allowed difference in what was only read changes nothing: the sequence goes on.
-    fn may_go_on(&self, args: &[Vec<u8>], command: &str, ours: &str, theirs: &str) -> bool {
-        self.facts.readonly.contains(&self.name(args))
-            && self
-                .allowed
-                .find(command, ours, theirs, &self.played())
+    /// One command and what follows from it; false where it cannot be played now.
+    pub fn one(&mut self, step: &Step, current: &mut String) -> Step_<bool> {
+        let Some((our_args, their_args)) = self.ready(step) else {
+            return Ok(false);
+        };
+        *current = line(their_args.iter().map(Vec::as_slice));
+        match self.step(step, &our_args, &their_args) {
+            Err(Stop::Difference { kind, ours, theirs }) => {
+                if !self.may_go_on(&their_args, current, &kind, &ours, &theirs) {
+                    return Err(Stop::Difference { kind, ours, theirs });
+                }
+            }
+            other => other?,
+        }
+        self.settle(step.connection, &self.name(&their_args))?;
+        Ok(true)
+    }
+
+    /// Compares what there is when all commands were played.
+    fn end(&mut self, current: &mut String) -> Step_<()> {
+        let commands = self.shown.iter();
+        let played: Vec<String> = commands
+            .filter_map(|line| line.text.split_once("> "))
+            .map(|(_, command)| command.to_owned())
+            .collect();
+        let played: Vec<&str> = played.iter().map(String::as_str).collect();
+        let (allowed, arbiter, decided) = (&self.allowed, &mut self.arbiter, &mut self.decided);
+        let mut is_excused = |found: &Found| {
+            let command = line(found.question.iter().map(Vec::as_slice));
+            if allowed
+                .find(&command, &found.ours, &found.theirs, &played)
                 .is_some()
+            {
+                return true;
+            }
+            let says_so = arbiter
+                .as_mut()
+                .is_some_and(|arbiter| arbiter.agrees_in_the_end(found));
+            if says_so {
+                decided.push(kind_in_the_end(found, &command));
+            }
+            says_so
+        };
+        let (our_side, their_side) = (&mut self.ours, &mut self.theirs);
+        let found = walk(our_side, their_side, &self.ids, &mut is_excused).map_err(|silent| {
+            Stop::Silent {
+                is_ours: silent.is_ours,
+                silence: silent.silence,
+            }
+        })?;
+        let Some(found) = found else {
+            return Ok(());
+        };
+        self.place = usize::MAX;
+        *current = line(found.question.iter().map(Vec::as_slice));
+        self.show(0, current.clone(), vec![found.theirs.clone()]);
+        Err(Stop::Difference {
+            kind: kind_in_the_end(&found, current),
+            ours: found.ours,
+            theirs: found.theirs,
+        })
+    }
+
+    /// A difference that is allowed or decided and that changes nothing: the sequence goes on.
+    fn may_go_on(
+        &mut self,
+        args: &[Vec<u8>],
+        command: &str,
+        kind: &str,
+        ours: &str,
+        theirs: &str,
+    ) -> bool {
+        let name = self.name(args);
+        let is_read = self.facts.readonly.contains(&name);
+        let is_allowed = || {
+            let played = self.played();
+            self.allowed.find(command, ours, theirs, &played).is_some()
+        };
+        if is_read && is_allowed() {
+            return true;
+        }
+        // An error of these ends a transaction on some servers.
+        let is_refused = [ours, theirs]
+            .iter()
+            .all(|said| said.starts_with("(error)"))
+            && !matches!(name.as_str(), "multi" | "watch" | "exec");
+        let is_harmless = is_read || is_refused;
+        let is_decided = is_harmless && matches!(self.verdict(kind), Ok(Verdict::Ours));
+        if is_decided {
+            self.decided.push(kind.to_owned());
+        }
+        is_decided
     }
 
     /// The commands so far.
@@ -301,7 +473,9 @@ impl Arena {
             .map(|word| self.fill(word, &self.ids.theirs))
             .collect();
         let name = self.name(&their_args);
+        let is_bare = connection.queued.is_none() && !connection.is_subscribed;
         let is_left_out = match name.as_str() {
+            _ if self.is_arbitrated && !is_bare && is_own(&their_args) => true,
             "monitor" | "quit" | "shutdown" => true,
             "spop" => connection.queued.is_some() || connection.is_subscribed,
             "multi" => connection.is_subscribed,
@@ -502,14 +676,18 @@ impl Arena {
         for ((args, a), b) in queued.iter().zip(a).zip(b) {
             let inside = line(args.iter().map(Vec::as_slice));
             match self.judge(args, a, b) {
-                Err(Stop::Difference { ours, theirs, .. })
-                    if self
-                        .allowed
-                        .find(&inside, &ours, &theirs, &self.played())
-                        .is_some() => {}
                 Err(Stop::Difference { kind, ours, theirs }) => {
+                    let is_allowed = {
+                        let played = self.played();
+                        self.allowed
+                            .find(&inside, &ours, &theirs, &played)
+                            .is_some()
+                    };
+                    if is_allowed || self.may_go_on(args, &inside, &kind, &ours, &theirs) {
+                        continue;
+                    }
                     return Err(Stop::Difference {
-                        kind: format!("in a transaction {kind}"),
+                        kind: format!("{IN_A_TRANSACTION}{kind}"),
                         ours: format!("{ours}\n(from {inside})"),
                         theirs,
                     });
@@ -665,6 +843,15 @@ fn said(reply: &Reply, other: &Reply) -> String {
     match render(reply) == render(other) {
         true => format!("{reply:?}"),
         false => render(reply),
+    }
+}
+
+/// The same for what is found when a sequence has ended.
+fn kind_in_the_end(found: &Found, command: &str) -> String {
+    let kind = format!("in the end {}", first_words(command));
+    match kind.ends_with("encoding") {
+        true => format!("{kind}: {} for {}", found.ours, found.theirs),
+        false => kind,
     }
 }
 

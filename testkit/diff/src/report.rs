@@ -1,10 +1,14 @@
 //! What a run says: each new difference as a behaviour script, and at the end the figures.
 
+use crate::examine::Examined;
 use crate::plan::Planner;
 use crate::play::{Arena, Difference};
 use crate::sequence::Sequence;
 use std::collections::BTreeMap;
 use std::time::Instant;
+
+/// Kinds of decided differences that the summary names.
+const DECIDED_SHOWN: usize = 100;
 
 /// What was found so far.
 pub struct Findings {
@@ -19,6 +23,8 @@ pub struct Findings {
     fleeting: Vec<String>,
     /// How often each rule allowed one.
     allowed: BTreeMap<usize, usize>,
+    /// How often the arbiter decided a kind of difference.
+    decided: BTreeMap<String, usize>,
 }
 
 impl Findings {
@@ -33,15 +39,19 @@ impl Findings {
             kinds: BTreeMap::new(),
             fleeting: Vec::new(),
             allowed: BTreeMap::new(),
+            decided: BTreeMap::new(),
         }
     }
 
     /// A sequence was played.
-    pub fn count(&mut self, commands: usize, allowed: Option<usize>) {
+    pub fn count(&mut self, examined: &Examined) {
         self.sequences += 1;
-        self.commands += commands;
-        if let Some(rule) = allowed {
+        self.commands += examined.commands;
+        if let Some(rule) = examined.allowed {
             *self.allowed.entry(rule).or_default() += 1;
+        }
+        for kind in &examined.decided {
+            *self.decided.entry(kind.clone()).or_default() += 1;
         }
     }
 
@@ -86,6 +96,14 @@ impl Findings {
         );
         for (rule, count) in &self.allowed {
             println!("allowed {count}x: {}", arena.allowed.rules[*rule].reason);
+        }
+        let mut decided: Vec<_> = self.decided.iter().collect();
+        decided.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        for (kind, count) in decided.iter().take(DECIDED_SHOWN) {
+            println!("decided {count}x: {kind}");
+        }
+        if decided.len() > DECIDED_SHOWN {
+            println!("decided {} kinds more", decided.len() - DECIDED_SHOWN);
         }
         let names: Vec<String> = planner
             .commands()

@@ -40,7 +40,12 @@ pub fn gather(side: &mut Side, connection: usize, args: &[Vec<u8>]) -> Result<Ga
         b"hscan" => !args
             .iter()
             .any(|word| word.eq_ignore_ascii_case(b"NOVALUES")),
-        name => name == b"zscan",
+        name => {
+            name == b"zscan"
+                && !args
+                    .iter()
+                    .any(|word| word.eq_ignore_ascii_case(b"NOSCORES"))
+        }
     };
     let first = side.call(connection, &args)?;
     let mut elements: Vec<Reply> = Vec::new();

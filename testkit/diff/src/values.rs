@@ -560,6 +560,16 @@ impl Values {
         }
     }
 
+    /// A corner of a polygon: most of them lie around the places that are stored.
+    pub fn vertex(&mut self) -> [Word; 2] {
+        let longitudes = ["-10", "20", "30", "14", "0", "2", "-122.5", "179"];
+        let latitudes = ["30", "60", "45", "37", "38.05", "52", "0", "-80"];
+        match self.random.percent(6) {
+            true => [self.double(&longitudes), self.double(&["37.7", "85.06"])],
+            false => [self.double(&longitudes[..6]), self.double(&latitudes[..6])],
+        }
+    }
+
     fn channel_word(&mut self, name: &str) -> Word {
         match name {
             "channel" | "shardchannel" => self.random.word(CHANNELS).into(),

@@ -14,6 +14,8 @@ const DATABASES: usize = 3;
 /// What the walk found to differ.
 #[derive(Debug)]
 pub struct Found {
+    /// The database.
+    pub db: usize,
     /// The question, as a command.
     pub question: Vec<Vec<u8>>,
     pub ours: String,
@@ -26,29 +28,33 @@ pub struct Silent {
     pub silence: Silence,
 }
 
-/// Compares all that there is.
-pub fn walk(ours: &mut Side, theirs: &mut Side, ids: &Ids) -> Result<Option<Found>, Silent> {
+/// Compares all that there is, up to the first difference that has no excuse.
+pub fn walk(
+    ours: &mut Side,
+    theirs: &mut Side,
+    ids: &Ids,
+    is_excused: &mut dyn FnMut(&Found) -> bool,
+) -> Result<Option<Found>, Silent> {
     for db in 0..DATABASES {
         let select = words(&["SELECT", &db.to_string()]);
         let keys = words(&["KEYS", "*"]);
         let answers = both(ours, theirs, &[select, keys.clone()])?;
         let (our_keys, their_keys) = &answers[1];
+        let mut names = names(their_keys);
         if !same(How::AnyOrder, our_keys, their_keys, ids) {
-            return Ok(Some(found(keys, our_keys, their_keys)));
+            let found = found(db, keys, our_keys, their_keys);
+            if !is_excused(&found) {
+                return Ok(Some(found));
+            }
+            let mine = self::names(our_keys);
+            names.retain(|name| mine.contains(name));
         }
-        let mut names: Vec<Vec<u8>> = their_keys
-            .elements()
-            .unwrap_or_default()
-            .iter()
-            .filter_map(Reply::bytes)
-            .map(<[u8]>::to_vec)
-            .collect();
         names.sort();
         if names.is_empty() {
             continue;
         }
         let heads: Vec<_> = names.iter().flat_map(|name| head(name)).collect();
-        if let Some(found) = compare(ours, theirs, &heads, ids)? {
+        if let Some(found) = compare(ours, theirs, db, &heads, ids, is_excused)? {
             return Ok(Some(found));
         }
         let types: Vec<_> = names
@@ -61,7 +67,7 @@ pub fn walk(ours: &mut Side, theirs: &mut Side, ids: &Ids) -> Result<Option<Foun
             .zip(types)
             .flat_map(|(name, (_, kind))| body(name, kind.bytes().unwrap_or_default()))
             .collect();
-        if let Some(found) = compare(ours, theirs, &bodies, ids)? {
+        if let Some(found) = compare(ours, theirs, db, &bodies, ids, is_excused)? {
             return Ok(Some(found));
         }
         let fields: Vec<_> = bodies
@@ -69,7 +75,7 @@ pub fn walk(ours: &mut Side, theirs: &mut Side, ids: &Ids) -> Result<Option<Foun
             .zip(both(ours, theirs, &bodies)?)
             .filter_map(|(question, (_, reply))| field_deadlines(question, &reply))
             .collect();
-        if let Some(found) = compare(ours, theirs, &fields, ids)? {
+        if let Some(found) = compare(ours, theirs, db, &fields, ids, is_excused)? {
             return Ok(Some(found));
         }
     }
@@ -145,25 +151,47 @@ fn field_deadlines(asked: &[Vec<u8>], reply: &Reply) -> Option<Vec<Vec<u8>>> {
 fn compare(
     ours: &mut Side,
     theirs: &mut Side,
+    db: usize,
     questions: &[Vec<Vec<u8>>],
     ids: &Ids,
+    is_excused: &mut dyn FnMut(&Found) -> bool,
 ) -> Result<Option<Found>, Silent> {
     let answers = both(ours, theirs, questions)?;
     for (question, (ours, theirs)) in questions.iter().zip(answers) {
-        let how = match question[0].as_slice() {
-            b"SMEMBERS" => How::AnyOrder,
-            b"ARINFO" => How::Shape,
-            _ => how(question, false),
-        };
-        if !same(how, &ours, &theirs, ids) {
-            return Ok(Some(found(question.clone(), &ours, &theirs)));
+        if !same(how_in_the_end(question), &ours, &theirs, ids) {
+            let found = found(db, question.clone(), &ours, &theirs);
+            if !is_excused(&found) {
+                return Ok(Some(found));
+            }
         }
     }
     Ok(None)
 }
 
-fn found(question: Vec<Vec<u8>>, ours: &Reply, theirs: &Reply) -> Found {
+fn how_in_the_end(question: &[Vec<u8>]) -> How {
+    match question[0].as_slice() {
+        b"SMEMBERS" | b"KEYS" => How::AnyOrder,
+        b"ARINFO" => How::Shape,
+        _ => how(question, false),
+    }
+}
+
+/// Whether two servers agree on what a walk of two others found to differ.
+pub fn agree(ours: &mut Side, theirs: &mut Side, ids: &Ids, asked: &Found) -> Result<bool, Silent> {
+    let select = words(&["SELECT", &asked.db.to_string()]);
+    let answers = both(ours, theirs, &[select, asked.question.clone()])?;
+    let (a, b) = &answers[1];
+    Ok(same(how_in_the_end(&asked.question), a, b, ids))
+}
+
+fn names(keys: &Reply) -> Vec<Vec<u8>> {
+    let keys = keys.elements().unwrap_or_default().iter();
+    keys.filter_map(Reply::bytes).map(<[u8]>::to_vec).collect()
+}
+
+fn found(db: usize, question: Vec<Vec<u8>>, ours: &Reply, theirs: &Reply) -> Found {
     Found {
+        db,
         question,
         ours: render(ours),
         theirs: render(theirs),

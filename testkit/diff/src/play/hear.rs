@@ -3,7 +3,7 @@
 //! A subscriber is sent a PING after each command; all that comes before its answer belongs to the
 //! command. Who waits is asked of the server, which counts its blocked clients.
 
-use super::{Arena, Line, Step_, Stop, is_subscribe, ours, theirs};
+use super::{Arena, HEARD, Line, Step_, Stop, is_subscribe, ours, theirs};
 use crate::compare::bag;
 use crate::sequence::letter;
 use crate::side::{PATIENCE, Side, Silence};
@@ -25,7 +25,7 @@ impl Arena {
         self.messages(&ours_heard, &theirs_heard, "spop")
     }
 
-    fn token(&mut self) -> String {
+    pub(super) fn token(&mut self) -> String {
         self.fences += 1;
         format!("fence-{}", self.fences)
     }
@@ -77,7 +77,7 @@ impl Arena {
         }
         let text = |heard: &[Reply]| render(&Reply::Array(heard.to_vec()));
         Err(Stop::Difference {
-            kind: format!("messages of {name}"),
+            kind: format!("{HEARD}{name}"),
             ours: text(ours_heard),
             theirs: text(theirs_heard),
         })
