@@ -11,16 +11,16 @@ pub(super) struct Options<'a> {
     pub pattern: Option<&'a [u8]>,
     /// COUNT.
     pub count: usize,
-    /// NOVALUES.
-    pub no_values: bool,
+    /// NOVALUES of hashes, NOSCORES of sorted sets.
+    pub names_only: bool,
 }
 
-/// The options from word 3 on. NOVALUES is for hashes alone.
+/// The options from word 3 on. NOVALUES is for hashes alone, NOSCORES for sorted sets.
 pub(super) fn options<'a>(args: Args<'a>, of_hash: bool) -> Result<Options<'a>, CommandError> {
     let mut options = Options {
         pattern: None,
         count: 10,
-        no_values: false,
+        names_only: false,
     };
     let mut at = 3;
     while at < args.len() {
@@ -28,7 +28,12 @@ pub(super) fn options<'a>(args: Args<'a>, of_hash: bool) -> Result<Options<'a>, 
             if !of_hash {
                 return Err("ERR NOVALUES option can only be used in HSCAN".into());
             }
-            options.no_values = true;
+            options.names_only = true;
+            at += 1;
+            continue;
+        }
+        if !of_hash && args.is(at, "NOSCORES") {
+            options.names_only = true;
             at += 1;
             continue;
         }

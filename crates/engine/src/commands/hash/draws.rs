@@ -169,10 +169,10 @@ fn hscan(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
         }
     });
     out.text(&next.to_string());
-    out.array(given.len() * (2 - usize::from(options.no_values)));
+    out.array(given.len() * (2 - usize::from(options.names_only)));
     for (field, value) in given {
         write_entry(out, field);
-        if !options.no_values {
+        if !options.names_only {
             write_entry(out, value);
         }
     }

@@ -69,6 +69,8 @@ struct Options {
     flag: bool,
     /// FNX (false) or FXX (true).
     must_exist: Option<bool>,
+    /// NX (false) or XX (true), which are about the key.
+    key_must_exist: Option<bool>,
     /// Where the fields begin, and how many there are.
     fields: Option<(usize, usize)>,
 }
@@ -118,6 +120,16 @@ fn options(
                 return Err("ERR Only one of FXX or FNX arguments can be specified".into());
             }
             options.must_exist = Some(args.is(at, "FXX"));
+            at += 1;
+        } else if words == 2 && (args.is(at, "NX") || args.is(at, "XX")) {
+            let wanted = args.is(at, "XX");
+            if options
+                .key_must_exist
+                .is_some_and(|before| before != wanted)
+            {
+                return Err(CommandError::Syntax);
+            }
+            options.key_must_exist = Some(wanted);
             at += 1;
         } else {
             return Err(unknown_argument(args.at(at)));
@@ -261,6 +273,7 @@ pub(super) const HSETEX: Command = Command {
     keys: &[KeySpec::at(1).rw().update()],
     args: &[
         key("key"),
+        one_of("key-condition", &[flag("NX"), flag("XX")]).optional(),
         one_of("condition", &[flag("FNX"), flag("FXX")]).optional(),
         one_of(
             "expiration",
@@ -296,6 +309,11 @@ fn hsetex(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
             .map(|at| (args.at(at), args.at(at + 1)))
     };
     let hash = edit(cx, key)?;
+    let key_must_exist = options.key_must_exist;
+    if key_must_exist.is_some_and(|must_exist| must_exist != hash.is_some()) {
+        out.int(0);
+        return Ok(());
+    }
     if let Some(must_exist) = options.must_exist {
         let exists = |field| hash.as_ref().is_some_and(|h| h.get(terms, field).is_some());
         if !pairs().all(|(field, _)| exists(field) == must_exist) {
@@ -326,10 +344,17 @@ fn hsetex(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
     if options.at.is_some() {
         cx.fields_timed(key);
     }
-    if let Some(at) = options.at.filter(|_| cx.is_logged()) {
-        let (at, number) = (at.to_string(), count.to_string());
-        let mut words: Vec<&[u8]> = vec![b"HSETEX", key, b"PXAT", at.as_bytes(), b"FIELDS"];
-        words.push(number.as_bytes());
+    // Redis knows no NX and XX: a replica of that kind is told what came of them.
+    let is_rewritten = options.at.is_some() || key_must_exist.is_some();
+    if is_rewritten && cx.is_logged() {
+        let (at, number) = (options.at.map(|at| at.to_string()), count.to_string());
+        let mut words: Vec<&[u8]> = vec![b"HSETEX", key];
+        match &at {
+            Some(at) => words.extend([b"PXAT", at.as_bytes()]),
+            None if options.flag => words.push(b"KEEPTTL"),
+            None => {}
+        }
+        words.extend([b"FIELDS", number.as_bytes()]);
         words.extend(pairs().flat_map(|(field, value)| [field, value]));
         cx.rewrite(&words);
     }

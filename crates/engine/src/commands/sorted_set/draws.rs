@@ -118,6 +118,7 @@ pub(super) const ZSCAN: Command = Command {
         int("cursor"),
         pattern("pattern").token("MATCH").optional(),
         int("count").token("COUNT").optional(),
+        flag("NOSCORES").optional(),
     ],
     reply: &[Shape::Array],
     tips: &["nondeterministic_output"],
@@ -145,13 +146,15 @@ fn zscan(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
         }
     });
     out.text(&next.to_string());
-    out.array(given.len() * 2);
+    out.array(given.len() * (2 - usize::from(options.names_only)));
     let mut text = Vec::new();
     for (member, score) in given {
         write_entry(out, member);
-        text.clear();
-        resp::format_double(score, &mut text);
-        out.bulk(&text);
+        if !options.names_only {
+            text.clear();
+            resp::format_double(score, &mut text);
+            out.bulk(&text);
+        }
     }
     Ok(())
 }
