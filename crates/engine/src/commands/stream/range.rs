@@ -176,7 +176,8 @@ fn xsetid(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
                         .into(),
                 );
             }
-            max_deleted = Some(deleted);
+            // 0-0 names no entry: it says as much as no MAXDELETEDID.
+            max_deleted = Some(deleted).filter(|deleted| *deleted != StreamId::MIN);
         } else {
             return Err(CommandError::Syntax);
         }
