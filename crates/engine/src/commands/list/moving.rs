@@ -277,8 +277,11 @@ fn move_one(
     let mut items = Items::default();
     items.push(entry);
     if source == destination {
-        from.drop_one(list, limit);
-        items.put(list, to, limit);
+        // A lone element stays where it is, and the list keeps its form.
+        if list.len() > 1 {
+            from.drop_one(list, limit);
+            items.put(list, to, limit);
+        }
         // One element in one list: the event of adding comes first.
         cx.changed(source, Class::LIST, to.push_event());
         cx.changed(source, Class::LIST, from.pop_event());
