@@ -301,7 +301,9 @@ pub(super) const HSETEX: Command = Command {
 
 fn hsetex(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let (key, terms) = (args.at(1), cx.terms());
-    let options = options(cx, args, 2, ("KEEPTTL", "hsetex"))?;
+    let mut options = options(cx, args, 2, ("KEEPTTL", "hsetex"))?;
+    // A deadline of 0 is one that is past; in a field it would be none.
+    options.at = options.at.map(|at| at.max(1));
     let (first, count) = options.fields.ok_or_else(no_fields)?;
     let pairs = || {
         (first..first + 2 * count)
