@@ -91,6 +91,8 @@ fn options(
                 return Err("ERR FIELDS keyword specified multiple times".into());
             }
             let count = structure::decimal::parse(args.at(at + 1)).unwrap_or(0);
+            // As many as an `int` of C can say.
+            let count = i32::try_from(count).unwrap_or(0);
             let Some(count) = usize::try_from(count).ok().filter(|count| *count > 0) else {
                 return Err("ERR invalid number of fields".into());
             };
