@@ -731,6 +731,11 @@ pub enum Access {
 const FREQUENCY_START: u32 = 5;
 
 impl Access {
+    /// The bits of a key of which nothing is known, where frequencies are counted.
+    pub const fn fresh_frequency(minute: u32) -> u32 {
+        minute << 8 | FREQUENCY_START
+    }
+
     /// The new bits.
     #[inline]
     pub fn apply(self, old: u32) -> u32 {

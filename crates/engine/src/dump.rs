@@ -4,8 +4,8 @@
 //! payload: | type 1 | value | version 2, little-endian | CRC-64 of all before 8, little-endian |
 //! ```
 //! Writing uses the forms of Redis 8.10, or those of an older server where [`Forms`] says so;
-//! reading takes those of every version since 2.6. Reading and writing are generic over where the
-//! bytes come from ([`Source`]) and where they go ([`Sink`]), so that a value bigger than any buffer
+//! reading takes those of every version since 2.6. Reading and writing are generic over where bytes
+//! come from ([`Source`]) and where they go ([`Sink`]), so that a value bigger than any buffer
 //! passes through a small one.
 //!
 //! # Invariants
@@ -78,7 +78,9 @@ pub mod kind {
     pub const STREAM_5: u8 = 27;
     pub const ARRAY: u8 = 28;
     pub const HASH_NAMED_LISTPACK: u8 = 29;
+    pub const HASH_TEMPLATE_LISTPACK: u8 = 30;
     pub const HASH_NAMED: u8 = 31;
+    pub const HASH_TEMPLATE: u8 = 32;
 }
 
 /// Why a payload was refused.
@@ -327,6 +329,21 @@ pub fn read_value<'f, S: Source>(
         _ => collection::read(from, kind, build)?,
     };
     Ok(Loaded::Object(Box::new(object)))
+}
+
+/// Reads a hash whose fields stand elsewhere in a file, under a number for which `fields` finds
+/// them.
+///
+/// # Errors
+/// [`Damaged`] where there is none.
+pub fn read_templated<'t, S: Source>(
+    from: &mut Cursor<S>,
+    kind: u8,
+    fields: impl Fn(u64) -> Option<&'t [Vec<u8>]>,
+    build: Build<'_>,
+) -> Result<Box<Object>, Damaged> {
+    let hash = collection::read_templated_hash(from, kind, fields, build)?;
+    Ok(Box::new(Object::Hash(hash)))
 }
 
 #[inline]

@@ -19,7 +19,7 @@ use crate::context::{Context, Effects};
 use crate::error::{SHOWN_BYTES_MAX, shown_up_to};
 use crate::handler::{Entry, Locks};
 use crate::host::Host;
-use crate::keyspace::{DbKey, Graveyard, Keyspace, Stripe};
+use crate::keyspace::{DbKey, Graveyard, Keyspace, Phase, Stripe};
 use crate::log::Frames;
 use crate::object::Kind;
 use crate::session::{ReplyMode, Session};
@@ -208,6 +208,9 @@ impl<'k, L: RawLock> Executor<'k, L> {
         if self.is_full && self.refuse_as_full(session, entry, settings, out) {
             return self.finish(session, None, 0, host, out, mark);
         }
+        if !self.keyspace.shared.is_serving() && self.refuse_by_phase(session, entry, out) {
+            return self.finish(session, None, 0, host, out, mark);
+        }
         if let Some(multi) = &mut session.multi
             && !runs_at_once_in_multi(entry)
         {
@@ -236,6 +239,11 @@ impl<'k, L: RawLock> Executor<'k, L> {
                 self.keyspace.stripes.acquire(set)
             }
         };
+        // The phase may have changed while somebody else held the stripes.
+        if !self.keyspace.shared.is_serving() && self.refuse_by_phase(session, entry, out) {
+            self.guard = Some(guard);
+            return self.finish(session, None, 0, host, out, mark);
+        }
         if waking::may_wake(entry)
             && self.keyspace.shared.blocked_clients.load(Ordering::Relaxed) > 0
         {
@@ -259,6 +267,22 @@ impl<'k, L: RawLock> Executor<'k, L> {
         }
         self.guard = Some(guard);
         self.finish(session, Some(entry), request.args.len(), host, out, mark)
+    }
+
+    /// Refuses what does not run while the data is loaded, or after it was saved for the last time.
+    #[cold]
+    fn refuse_by_phase(&mut self, session: &mut Session, entry: &Entry, out: &mut Output) -> bool {
+        let error = match self.keyspace.shared.phase() {
+            Phase::Loading if !entry.flags.has(Flags::LOADING) => {
+                "LOADING Redis is loading the dataset in memory"
+            }
+            Phase::Stopping if entry.flags.has(Flags::WRITE) || entry.command.name == "exec" => {
+                "ERR The server is shutting down"
+            }
+            _ => return false,
+        };
+        self.refuse(session, entry, &CommandError::text(error), out);
+        true
     }
 
     /// Calls the handler. Everything it needs is locked.

@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use structure::hash::Seed;
 use structure::record::{Displaced, Record, RecordRef, Value, ValueRef};
@@ -695,9 +695,43 @@ pub struct Shared {
     pub waits: AtomicU64,
     /// Whether any field of a hash ever had a deadline: until then nobody looks for dead fields.
     pub field_deadlines: AtomicBool,
+    /// A [`Phase`].
+    phase: AtomicU8,
+}
+
+/// What the keyspace is there for at present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Commands.
+    Serving,
+    /// It is being loaded: only commands that are marked as such run.
+    Loading,
+    /// It was saved for the last time: nothing changes any more.
+    Stopping,
 }
 
 impl Shared {
+    /// What the keyspace is there for.
+    pub fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Relaxed) {
+            phase if phase == Phase::Loading as u8 => Phase::Loading,
+            phase if phase == Phase::Stopping as u8 => Phase::Stopping,
+            _ => Phase::Serving,
+        }
+    }
+
+    /// Whether commands run as usual.
+    #[inline]
+    pub fn is_serving(&self) -> bool {
+        self.phase.load(Ordering::Relaxed) == Phase::Serving as u8
+    }
+
+    /// Says what the keyspace is there for. Whoever locks a stripe afterwards that the caller holds
+    /// now finds it.
+    pub fn set_phase(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::Relaxed);
+    }
+
     /// The hash of a key.
     #[inline]
     pub fn hash(&self, key: &[u8]) -> u64 {
@@ -752,6 +786,7 @@ impl<L: RawLock> Keyspace<L> {
             blocked_clients: AtomicU64::new(0),
             waits: AtomicU64::new(0),
             field_deadlines: AtomicBool::new(false),
+            phase: AtomicU8::new(Phase::Serving as u8),
         });
         let stripes = Stripes::new(stripes, |index| Stripe::new(seed, bits, index, stripes));
         Self { stripes, shared }

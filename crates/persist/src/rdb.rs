@@ -5,6 +5,7 @@
 //! part:  fa name, value                        about the file
 //!        fe database | fb keys, timed keys     what the next keys belong to, and how many come
 //!        [fc milliseconds 8 | fd seconds 4] [f8 idle seconds | f9 frequency 1] type, key, value
+//!        f2 number, fields                     what hashes of Redis 8.10 have in common
 //!        f5 library                            functions
 //!        f7 module, parts                      what a module keeps beside keys
 //!        f4 slot, keys, timed keys             how many keys of a slot come
@@ -12,11 +13,13 @@
 //! Numbers are little-endian where their bytes are given, and lengths otherwise; types and values
 //! are [`engine::dump`]'s.
 
+mod check;
 mod input;
 mod read;
 mod save;
 mod write;
 
+pub use check::check;
 pub use input::Input;
 pub use read::{Error, Key, Options, Part, Problem, Reader, Use, Value};
 pub use save::{SaveError, Saver, save, temporary_name};
@@ -24,6 +27,8 @@ pub use write::{About, Encoder, Entry, Uses};
 
 /// The first byte of a part that is no key.
 mod opcode {
+    /// Fields that hashes have in common.
+    pub const TEMPLATE: u8 = 0xf2;
     /// Valkey: slots that are being imported. Redis: what modules keep with a key.
     pub const KEY_META: u8 = 0xf3;
     pub const SLOT_INFO: u8 = 0xf4;

@@ -128,7 +128,7 @@ fn flushdb(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result
 }
 
 /// Empties one database's share of a stripe.
-fn flush(cx: &mut Context<'_>, index: usize, db: u32) {
+pub fn flush(cx: &mut Context<'_>, index: usize, db: u32) {
     let shared = cx.shared;
     let stripe = cx.keyspace.get_mut(index);
     if stripe.db(db).is_none_or(|db| db.table.is_empty()) {

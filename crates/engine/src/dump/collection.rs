@@ -154,14 +154,17 @@ fn write_hash<K: Sink>(
         _ => {}
     }
     if hash.encoding().starts_with("listpack") {
-        let mut pack = Listpack::new();
-        transfer::each_field(hash, |field, value, deadline| {
-            pack.push_back(field);
-            pack.push_back(value);
-            if earliest.is_some() {
-                pack.push_back_int(deadline.unwrap_or(0).cast_signed());
+        let pack = match earliest {
+            None => {
+                let mut pack = Listpack::new();
+                transfer::each_field(hash, |field, value, _| {
+                    pack.push_back(field);
+                    pack.push_back(value);
+                });
+                pack
             }
-        });
+            Some(_) => timed_pack(hash),
+        };
         match earliest {
             None => head(out.buf(), forms, kind::HASH_LISTPACK, key),
             Some(at) => {
@@ -189,6 +192,23 @@ fn write_hash<K: Sink>(
         out.spill();
     });
     Ok(())
+}
+
+/// The pack of a hash of which fields have deadlines: Redis keeps those that die first in front.
+fn timed_pack(hash: &Hash) -> Listpack {
+    let mut fields = Vec::new();
+    transfer::each_field(hash, |field, value, deadline| {
+        fields.push((deadline.unwrap_or(u64::MAX), field.to_vec(), value.to_vec()));
+    });
+    fields.sort_by_key(|(deadline, ..)| *deadline);
+    let mut pack = Listpack::new();
+    for (deadline, field, value) in fields {
+        pack.push_back(&field);
+        pack.push_back(&value);
+        let deadline = if deadline == u64::MAX { 0 } else { deadline };
+        pack.push_back_int(deadline.cast_signed());
+    }
+    pack
 }
 
 pub(super) fn read<S: Source>(
@@ -445,31 +465,61 @@ fn read_named_hash<S: Source>(
         }
         _ => return Err(Damaged),
     };
+    read_values(from, &fields, kind == kind::HASH_NAMED_LISTPACK, build)
+}
+
+/// A hash whose fields stand elsewhere.
+pub(super) fn read_templated_hash<'t, S: Source>(
+    from: &mut Cursor<S>,
+    kind: u8,
+    fields: impl Fn(u64) -> Option<&'t [Vec<u8>]>,
+    build: Build<'_>,
+) -> Result<Hash, Damaged> {
+    if kind == kind::HASH_TEMPLATE {
+        let fields = fields(from.number()?).ok_or(Damaged)?;
+        return read_values(from, fields, false, build);
+    }
+    let pack = pack(from)?;
+    let number = pack.iter().next().and_then(Item::int).ok_or(Damaged)?;
+    let number = u64::try_from(number).map_err(|_| Damaged)?;
+    of_pack(&pack, fields(number).ok_or(Damaged)?, build)
+}
+
+/// The values of fields that are known, in a pack or one by one.
+fn read_values<S: Source>(
+    from: &mut Cursor<S>,
+    fields: &[Vec<u8>],
+    is_packed: bool,
+    build: Build<'_>,
+) -> Result<Hash, Damaged> {
+    if is_packed {
+        return of_pack(&pack(from)?, fields, build);
+    }
     let mut hash = Hash::default();
-    let mut add = |field: &[u8], value: &[u8]| match transfer::add_field(
-        &mut hash,
-        (field, value, None),
-        build.settings,
-        build.seed,
-    ) {
-        true => Ok(()),
-        false => Err(Damaged),
-    };
-    if kind == kind::HASH_NAMED_LISTPACK {
-        let pack = pack(from)?;
-        // The first one is the number that Redis knows the fields by.
-        let items = elements(&pack);
-        let (_, values) = items.split_first().ok_or(Damaged)?;
-        if values.len() != fields.len() {
-            return Err(Damaged);
-        }
-        for (field, value) in fields.iter().zip(values) {
-            add(field, value)?;
-        }
-    } else {
-        for field in &fields {
-            add(field, from.string()?)?;
-        }
+    for field in fields {
+        add_new(&mut hash, field, from.string()?, build)?;
     }
     Ok(hash)
+}
+
+/// A hash of fields that are known and a pack of values behind the number that Redis knows the
+/// fields by.
+fn of_pack(pack: &Listpack, fields: &[Vec<u8>], build: Build<'_>) -> Result<Hash, Damaged> {
+    let items = elements(pack);
+    let (_, values) = items.split_first().ok_or(Damaged)?;
+    if values.len() != fields.len() {
+        return Err(Damaged);
+    }
+    let mut hash = Hash::default();
+    for (field, value) in fields.iter().zip(values) {
+        add_new(&mut hash, field, value, build)?;
+    }
+    Ok(hash)
+}
+
+fn add_new(hash: &mut Hash, field: &[u8], value: &[u8], build: Build<'_>) -> Result<(), Damaged> {
+    match transfer::add_field(hash, (field, value, None), build.settings, build.seed) {
+        true => Ok(()),
+        false => Err(Damaged),
+    }
 }

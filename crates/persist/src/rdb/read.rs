@@ -4,10 +4,13 @@
 //! - A key is given out whole, with all that belongs to it, or not at all.
 //! - What is held at one time is the window of [`Input`], one key and one value.
 
+use std::collections::HashMap;
 use std::io::{self, Read};
 
 use engine::Object;
-use engine::dump::{Build, Cursor, Damaged, Dialect, Loaded, VERSION, kind, read_value};
+use engine::dump::{
+    Build, Cursor, Damaged, Dialect, Loaded, VERSION, kind, read_templated, read_value,
+};
 use engine::object::Kind;
 
 use super::input::Input;
@@ -148,7 +151,7 @@ impl std::fmt::Display for Problem {
                 "version {text} is not known: convert it with the server that wrote it, or take a \
                  newer version of this one"
             ),
-            Self::Damaged => f.write_str("it is damaged"),
+            Self::Damaged => f.write_str("it is damaged, or newer than this server knows"),
             Self::Unsupported(what) => write!(
                 f,
                 "it has {what}, which this server cannot keep: take it out with the server that \
@@ -191,6 +194,12 @@ pub struct Reader<'b, R> {
     kind: Option<u8>,
     has_key: bool,
     empty_keys: u64,
+    /// Keys of which something was left out.
+    left_out: u64,
+    /// Fields of hashes, by number.
+    templates: HashMap<u64, Vec<Vec<u8>>>,
+    /// The file's checksum, once it was read.
+    stored: Option<u64>,
 }
 
 /// What stands before a key.
@@ -234,6 +243,9 @@ impl<'b, R: Read> Reader<'b, R> {
             kind: None,
             has_key: false,
             empty_keys: 0,
+            left_out: 0,
+            templates: HashMap::new(),
+            stored: None,
         };
         reader.begin()?;
         Ok(reader)
@@ -281,6 +293,16 @@ impl<'b, R: Read> Reader<'b, R> {
     /// How many keys with nothing in them were passed over: old versions kept such.
     pub fn empty_keys(&self) -> u64 {
         self.empty_keys
+    }
+
+    /// Of how many keys something was left out that modules kept with them.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// The checksum that the file ends with, once it was read; 0 where it has none.
+    pub fn checksum(&self) -> Option<u64> {
+        self.stored
     }
 
     /// What follows the end: bytes that were read already, and the rest.
@@ -345,6 +367,14 @@ impl<'b, R: Read> Reader<'b, R> {
                     before.used = Some(Use::Frequency(check!(self, self.from.byte())));
                     continue;
                 }
+                opcode::TEMPLATE => {
+                    check!(self, self.template());
+                    continue;
+                }
+                opcode::KEY_META if self.build.dialect == Dialect::Redis => {
+                    self.key_meta()?;
+                    continue;
+                }
                 opcode::KEY_META.. => return self.other(first),
                 _ => {}
             }
@@ -356,6 +386,11 @@ impl<'b, R: Read> Reader<'b, R> {
             self.doing = "the value";
             match first {
                 kind::STRING => break None,
+                kind::HASH_TEMPLATE | kind::HASH_TEMPLATE_LISTPACK => {
+                    let fields = |number| self.templates.get(&number).map(Vec::as_slice);
+                    let read = read_templated(&mut self.from, first, fields, self.build);
+                    break Some(check!(self, read));
+                }
                 kind::MODULE_EARLY | kind::MODULE => return self.module_value(first),
                 _ => {}
             }
@@ -447,16 +482,9 @@ impl<'b, R: Read> Reader<'b, R> {
             }
             opcode::FUNCTION_EARLY => {
                 self.doing = "a library of functions";
-                // Name, engine, whether it is described, and how, code.
-                self.value.clear();
-                check!(self, self.from.string_to(&mut self.value));
-                check!(self, self.from.string());
-                if check!(self, self.from.number()) != 0 {
-                    check!(self, self.from.string());
-                }
-                check!(self, self.from.string());
-                let name = self.value.escape_ascii();
-                self.unsupported(format!("the function library '{name}'"))
+                Err(self.error(Problem::Unsupported(
+                    "functions of a pre-release of Redis 7.0".to_owned(),
+                )))
             }
             opcode::MODULE_AUX => {
                 self.doing = "what a module keeps";
@@ -471,7 +499,7 @@ impl<'b, R: Read> Reader<'b, R> {
                 check!(self, self.skip_module_parts());
                 self.unsupported(format!("data of the module '{name}'"))
             }
-            opcode::KEY_META if self.build.dialect == Dialect::Valkey => {
+            opcode::KEY_META => {
                 self.doing = "slots that are being imported";
                 check!(self, self.from.string());
                 for _ in 0..check!(self, self.from.number()) {
@@ -480,23 +508,54 @@ impl<'b, R: Read> Reader<'b, R> {
                 }
                 Ok(Part::Skipped("an import of slots".to_owned()))
             }
-            opcode::KEY_META => {
-                self.doing = "what modules keep with a key";
-                Err(self.error(Problem::Unsupported(
-                    "what modules keep with a key".to_owned(),
-                )))
-            }
             _ => self.end(),
         }
+    }
+
+    /// Reads the fields that hashes which follow have in common.
+    #[cold]
+    fn template(&mut self) -> Result<(), Damaged> {
+        self.doing = "the fields of hashes";
+        let number = self.from.number()?;
+        let mut fields = Vec::new();
+        for _ in 0..self.from.number()? {
+            fields.push(self.from.string_owned()?);
+        }
+        if fields.is_empty() || self.templates.insert(number, fields).is_some() {
+            return Err(Damaged);
+        }
+        Ok(())
+    }
+
+    /// Passes over what modules keep with the key that follows.
+    #[cold]
+    fn key_meta(&mut self) -> Result<(), Error> {
+        self.doing = "what modules keep with a key";
+        if !self.options.skip_unsupported {
+            let what = "what modules keep with a key".to_owned();
+            return Err(self.error(Problem::Unsupported(what)));
+        }
+        for _ in 0..check!(self, self.from.number()) {
+            check!(self, self.from.half_word());
+            check!(self, self.skip_module_parts());
+        }
+        self.left_out += 1;
+        Ok(())
     }
 
     fn end(&mut self) -> Result<Part<'_>, Error> {
         self.doing = "the end";
         if self.version < SUMMED_VERSION {
-            return Ok(Part::End);
+            // Nothing follows. Where something does, it is a checksum, and the version is wrong.
+            return match self.from.byte() {
+                Err(Damaged) if self.from.source().is_short() => Ok(Part::End),
+                Err(Damaged) => Err(self.failed()),
+                Ok(_) => Err(self.error(Problem::Damaged)),
+            };
         }
         let computed = self.from.source_mut().checksum();
         let stored = check!(self, self.from.word());
+        self.stored = Some(stored);
         if self.options.checksum && stored != 0 && stored != computed {
             return Err(self.error(Problem::Checksum { stored, computed }));
         }

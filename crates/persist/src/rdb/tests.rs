@@ -8,6 +8,15 @@ use structure::record::{Record, Value as Kept, ValueRef};
 /// A file that Redis 8.10 wrote: two databases, a deadline, frequencies, a library of functions.
 const FROM_REDIS: &[u8] = include_bytes!("tests/redis-8.10.rdb");
 
+/// What the real servers at hand wrote, and how many keys are in it.
+const FILES: [(&[u8], usize); 5] = [
+    (FROM_REDIS, 7),
+    (include_bytes!("tests/redis-8.10-templates.rdb"), 5),
+    (include_bytes!("tests/redis-8.2.rdb"), 7),
+    (include_bytes!("tests/redis-7.0.rdb"), 7),
+    (include_bytes!("tests/valkey-9.1.rdb"), 7),
+];
+
 fn all(file: &[u8], options: Options, mut each: impl FnMut(&Part<'_>)) -> Result<(), Error> {
     let (settings, seed) = (Settings::default(), Seed::new([1, 2]));
     let build = Build {
@@ -84,36 +93,125 @@ fn what_is_not_supported_is_named() {
 
 #[test]
 fn a_file_that_was_cut_is_refused_wherever_it_was_cut() {
-    for end in 0..FROM_REDIS.len() {
-        let error = all(&FROM_REDIS[..end], SKIPPING, |_| ()).unwrap_err();
-        assert!(
-            matches!(error.problem, Problem::Short),
-            "cut at {end}: {error}"
-        );
-        assert!(error.offset <= end as u64, "cut at {end}: {error}");
+    for (file, _) in FILES {
+        for end in 0..file.len() {
+            let error = all(&file[..end], SKIPPING, |_| ()).unwrap_err();
+            assert!(
+                matches!(error.problem, Problem::Short),
+                "cut at {end}: {error}"
+            );
+            assert!(error.offset <= end as u64, "cut at {end}: {error}");
+        }
     }
 }
 
 #[test]
 fn a_file_with_a_wrong_byte_is_refused_wherever_it_is() {
-    for at in 0..FROM_REDIS.len() {
-        for bit in 0..8 {
-            let mut changed = FROM_REDIS.to_vec();
-            changed[at] ^= 1 << bit;
-            let read = all(&changed, SKIPPING, |_| ());
-            if at >= FROM_REDIS.len() - 8 {
-                // The checksum itself.
-                assert!(read.is_err(), "bit {bit} of byte {at}");
-            } else if let Ok(()) = read {
-                panic!("bit {bit} of byte {at} went unseen");
+    for (file, _) in FILES {
+        for at in 0..file.len() {
+            for bit in 0..8 {
+                let mut changed = file.to_vec();
+                changed[at] ^= 1 << bit;
+                let read = all(&changed, SKIPPING, |_| ());
+                assert!(read.is_err(), "bit {bit} of byte {at} went unseen");
+                let unchecked = Options {
+                    checksum: false,
+                    ..SKIPPING
+                };
+                let _ = all(&changed, unchecked, |_| ());
             }
-            let unchecked = Options {
-                checksum: false,
-                ..SKIPPING
-            };
-            let _ = all(&changed, unchecked, |_| ());
         }
     }
+}
+
+#[test]
+fn files_of_every_server_at_hand_are_read() {
+    for (file, want) in FILES {
+        let mut keys = 0;
+        all(file, SKIPPING, |part| {
+            keys += usize::from(matches!(part, Part::Key(_)));
+        })
+        .expect("a good file");
+        assert_eq!(keys, want);
+    }
+}
+
+/// A file of these parts, without a checksum.
+fn file_of(parts: &[&[u8]]) -> Vec<u8> {
+    let mut file = b"REDIS0015".to_vec();
+    parts.iter().for_each(|part| file.extend_from_slice(part));
+    file.push(opcode::END);
+    file.extend([0; 8]);
+    file
+}
+
+#[test]
+fn what_modules_keep_is_named_and_passed_over() {
+    let key = b"\x00\x01k\x01v";
+    let value = b"\x07\x01m\x81\x11\x11\x11\x11\x11\x11\x11\x11\x02\x05\x05\x01x\x04abcdefgh\x00";
+    let aux = b"\xf7\x81\x11\x11\x11\x11\x11\x11\x11\x11\x02\x01\x05\x01x\x00";
+    let meta = b"\xf3\x02\x01\x02\x03\x04\x05\x02hi\x02\x05\x00\xff\xff\xff\xff\x00";
+    for (part, name) in [
+        (&value[..], "a value of the module 'ERERERERE'"),
+        (aux, "data of the module 'ERERERERE'"),
+        (meta, "what modules keep with a key"),
+    ] {
+        let file = file_of(&[part, key]);
+        let mut keys = 0;
+        all(&file, SKIPPING, |part| {
+            keys += usize::from(matches!(part, Part::Key(_)));
+        })
+        .expect("it is passed over");
+        assert_eq!(keys, 1);
+        let strict = Options {
+            skip_unsupported: false,
+            ..SKIPPING
+        };
+        let error = all(&file, strict, |_| ()).unwrap_err().to_string();
+        assert!(error.contains(name), "{error}");
+    }
+}
+
+#[test]
+fn hashes_of_early_forms_and_of_templates_are_read() {
+    let time = 4_102_444_800_000u64;
+    let early = [
+        &b"\x16\x01k\x02\x81"[..],
+        &time.to_be_bytes(),
+        b"\x01a\x011\x00\x01b\x012",
+    ];
+    let template = [&b"\xf2\x05\x02\x01a\x01b"[..], b"\x20\x01k\x05\x011\x012"];
+    for parts in [&early[..], &template] {
+        let mut seen = 0;
+        all(&file_of(parts), SKIPPING, |part| {
+            let Part::Key(key) = part else { return };
+            let Value::Object(object) = &key.value else {
+                panic!("a hash")
+            };
+            seen = object.len();
+        })
+        .expect("a good file");
+        assert_eq!(seen, 2);
+    }
+    let missing = file_of(&[b"\x20\x01k\x05\x011\x012"]);
+    let error = all(&missing, SKIPPING, |_| ()).unwrap_err();
+    assert!(matches!(error.problem, Problem::Damaged), "{error}");
+}
+
+#[test]
+fn keys_with_nothing_in_them_are_passed_over() {
+    let (settings, seed) = (Settings::default(), Seed::new([1, 2]));
+    let file = file_of(&[
+        b"\xfc\x01\x02\x03\x04\x05\x06\x00\x00\x01\x01e\x00",
+        b"\x00\x01k\x01v",
+    ]);
+    let build = build(&settings, &seed);
+    let mut reader = Reader::new(&file[..], build, SKIPPING).expect("a good beginning");
+    let Part::Key(key) = reader.next_part().expect("a key") else {
+        panic!("a key")
+    };
+    assert_eq!((key.key, key.deadline), (&b"k"[..], None));
+    assert_eq!(reader.empty_keys(), 1);
 }
 
 /// Gives out a byte at a time.

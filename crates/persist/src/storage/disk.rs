@@ -22,7 +22,7 @@ impl Disk {
 
     fn path(&self, name: &str) -> PathBuf {
         if name.is_empty() {
-            // Not joined with nothing: that would be `dir/`, and nothing at all for the current one.
+            // Not joined with nothing: for the current directory that would be no path at all.
             return match self.directory.as_os_str().is_empty() {
                 true => PathBuf::from("."),
                 false => self.directory.clone(),
