@@ -58,6 +58,23 @@ pub struct Server {
 impl Server {
     /// Starts a program that takes Redis's options and waits until it answers.
     pub fn start(program: &Path, options: &[&str]) -> Result<Self, String> {
+        let mut server = Self::launch(program, options)?;
+        server
+            .await_ready(false)
+            .map_err(|why| format!("{}: {why}", program.display()))?;
+        Ok(server)
+    }
+
+    /// The same, but that it loads its data is an answer too.
+    pub fn start_loading(program: &Path, options: &[&str]) -> Result<Self, String> {
+        let mut server = Self::launch(program, options)?;
+        server
+            .await_ready(true)
+            .map_err(|why| format!("{}: {why}", program.display()))?;
+        Ok(server)
+    }
+
+    fn launch(program: &Path, options: &[&str]) -> Result<Self, String> {
         static SERVERS: AtomicUsize = AtomicUsize::new(0);
         let number = SERVERS.fetch_add(1, Ordering::Relaxed);
         let dir = std::env::temp_dir().join(format!("tidemill-{}-{number}", std::process::id()));
@@ -85,14 +102,10 @@ impl Server {
             .stderr(errors)
             .spawn()
             .map_err(|e| format!("{}: {e}", program.display()))?;
-        let mut server = Self { child, dir, port };
-        server
-            .await_ready()
-            .map_err(|why| format!("{}: {why}", program.display()))?;
-        Ok(server)
+        Ok(Self { child, dir, port })
     }
 
-    fn await_ready(&mut self) -> Result<(), String> {
+    fn await_ready(&mut self, may_load: bool) -> Result<(), String> {
         let end = Instant::now() + PATIENCE;
         loop {
             if let Ok(Some(status)) = self.child.try_wait() {
@@ -105,7 +118,9 @@ impl Server {
             let is_ready = match pong {
                 Some(Reply::Status(text)) => text == b"PONG",
                 // With a password set, that it asks for one is an answer too.
-                Some(Reply::Error(text)) => text.starts_with(b"NOAUTH"),
+                Some(Reply::Error(text)) => {
+                    text.starts_with(b"NOAUTH") || may_load && text.starts_with(b"LOADING")
+                }
                 _ => false,
             };
             if is_ready {
@@ -113,6 +128,30 @@ impl Server {
             }
             if Instant::now() > end {
                 return Err(format!("does not answer PING:\n{}", self.log()));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Where it works: gone with it.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Its process.
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it has ended by itself.
+    pub fn await_end(&mut self) -> Result<std::process::ExitStatus, String> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().map_err(|e| e.to_string())? {
+                return Ok(status);
+            }
+            if Instant::now() > end {
+                return Err(format!("does not end:\n{}", self.log()));
             }
             std::thread::sleep(LOOK);
         }

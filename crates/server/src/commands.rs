@@ -12,6 +12,7 @@ mod lifecycle;
 mod lolwut;
 mod memory;
 mod monitor;
+mod persistence;
 mod secrets;
 mod slowlog;
 
@@ -35,5 +36,6 @@ pub const FAMILIES: &[&[Command]] = &[
     lolwut::COMMANDS,
     memory::COMMANDS,
     monitor::COMMANDS,
+    persistence::COMMANDS,
     slowlog::COMMANDS,
 ];

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use engine::executor::{Executor, Request};
-use engine::keyspace::Keyspace;
+use engine::keyspace::{Keyspace, Phase};
 use engine::session::Session;
 use engine::settings::{Eviction, Order, Settings};
 use resp::{Args, Batch, Limits, Output};
@@ -27,9 +27,10 @@ use crate::connection::Connection;
 use crate::host::ThreadHost;
 use crate::inbox::Message;
 use crate::listener::Listener;
+use crate::persistence::{self, Loading};
 use crate::shared::{Network, Shared, flag};
 use crate::sys::{self, Epoll, Signals};
-use crate::{notice, verbose};
+use crate::{notice, verbose, warning};
 
 mod clients;
 mod connections;
@@ -60,6 +61,8 @@ pub struct EventLoop<'k, L: RawLock> {
     signals: Option<Signals>,
     /// When waits end: milliseconds and client.
     deadlines: BTreeSet<(u64, u64)>,
+    /// The snapshot that is being loaded.
+    loading: Option<Loading>,
     /// Clients that monitor.
     monitors: BTreeSet<u64>,
     /// Connections that hold whole requests and may go on.
@@ -136,6 +139,7 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             listeners,
             signals,
             deadlines: BTreeSet::new(),
+            loading: None,
             monitors: BTreeSet::new(),
             resumable: Vec::new(),
             dirty: Vec::new(),
@@ -189,6 +193,9 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
                 }
             }
             self.settle();
+            if self.loading.is_some() {
+                self.load();
+            }
             self.network().cycles.add(1);
             if ready > 0 {
                 let ticks = structure::ticks::now().wrapping_sub(began);
@@ -228,7 +235,8 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
 
     /// How long the next wait may be.
     fn wait_ms(&mut self) -> i32 {
-        if !self.executor.graveyard().is_empty() || !self.resumable.is_empty() {
+        let has_work = !self.executor.graveyard().is_empty() || self.loading.is_some();
+        if has_work || !self.resumable.is_empty() {
             return 0;
         }
         let mut until = self.next_tick_ms;
@@ -256,15 +264,54 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
         self.note_slow_ticks();
     }
 
+    /// Loads a snapshot, some keys each turn, before the loop serves commands as usual.
+    pub fn begin_loading(&mut self, loading: Loading) {
+        self.loading = Some(loading);
+    }
+
+    fn load(&mut self) {
+        let Some(loading) = &mut self.loading else {
+            return;
+        };
+        let stripes = &self.executor.keyspace().stripes;
+        let step = loading.step(|with| with(&mut stripes.acquire(stripes.all()).held()));
+        match step {
+            Ok(false) => {}
+            Ok(true) => {
+                self.loading = None;
+                self.shared.keys.set_phase(Phase::Serving);
+                crate::start::announce(&self.shared.config());
+            }
+            Err(error) => {
+                self.loading = None;
+                self.shared.fail(error);
+            }
+        }
+    }
+
     fn take_signals(&mut self) {
         while let Some(signal) = self.signals.as_ref().and_then(Signals::take) {
-            let name = if signal == libc::SIGINT {
-                "SIGINT"
+            let config = self.shared.config();
+            let (name, flags) = if signal == libc::SIGINT {
+                ("SIGINT", config.shutdown_on_sigint)
             } else {
-                "SIGTERM"
+                ("SIGTERM", config.shutdown_on_sigterm)
             };
             notice!("Received {name} scheduling shutdown...");
-            self.shared.shut_down();
+            let wanted = match (flags.save, flags.nosave) {
+                (true, _) => Some(true),
+                (_, true) => Some(false),
+                _ => None,
+            };
+            let stripes = &self.executor.keyspace().stripes;
+            let mut guard = stripes.acquire(stripes.all());
+            let held = &mut guard.held();
+            if persistence::stop(&self.shared, &config, held, wanted, flags.force).is_err() {
+                warning!(
+                    "{name} received but errors trying to shut down the server, check the logs for \
+                     more information"
+                );
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ mod inbox;
 mod latency;
 mod listener;
 pub mod log;
+pub mod persistence;
 mod samples;
 mod shared;
 mod start;

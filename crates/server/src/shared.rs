@@ -51,6 +51,8 @@ pub struct Shared {
     pub slowlog: Mutex<SlowLog>,
     /// CLIENT PAUSE.
     pub pause: Pause,
+    /// How saving and loading stand.
+    pub persistence: crate::persistence::Status,
     /// Set when the server is to stop.
     pub shutdown: AtomicBool,
     /// When the server started: Unix microseconds.
@@ -357,6 +359,7 @@ impl Shared {
             replication_id: Mutex::new(run_id.chars().rev().collect()),
             slowlog: Mutex::default(),
             pause: Pause::default(),
+            persistence: crate::persistence::Status::new(crate::sys::unix_us() / 1_000_000),
             shutdown: AtomicBool::new(false),
             started_us: crate::sys::unix_us(),
             started_ticks: structure::ticks::now(),

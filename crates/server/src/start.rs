@@ -14,6 +14,7 @@ use structure::stripes::{Lock, NoLock, RawLock};
 use crate::config::{self, Config, LogLevel, Startup};
 use crate::event_loop::EventLoop;
 use crate::listener::{self, Listener};
+use crate::persistence::Loading;
 use crate::shared::Shared;
 use crate::sys::{self, Signals};
 use crate::{commands, log, notice, warning};
@@ -182,7 +183,8 @@ fn shared<L: RawLock>(keyspace: &Keyspace<L>, config: Config) -> Result<Arc<Shar
         .map_err(|error| format!("Can't set up the threads: {error}"))
 }
 
-fn announce(config: &Config) {
+/// Says that the server is ready.
+pub fn announce(config: &Config) {
     notice!("Server initialized");
     if config.port != 0 {
         notice!("Ready to accept connections tcp");
@@ -206,17 +208,21 @@ fn note_startup(shared: &Shared) {
 fn serve_alone(config: Config, listeners: Vec<Listener>, signals: Signals) -> Result<(), String> {
     let keyspace = keyspace::<NoLock>(1)?;
     let shared = shared(&keyspace, config)?;
+    let loading = Loading::begin(&shared)?;
     let seed = system_random()?;
     let mut event_loop =
         EventLoop::new(&keyspace, shared.clone(), 0, listeners, Some(signals), seed)
             .map_err(|error| format!("Can't set up the event loop: {error}"))?;
-    announce(&shared.config());
     note_startup(&shared);
+    match loading {
+        Some(loading) => event_loop.begin_loading(loading),
+        None => announce(&shared.config()),
+    }
     event_loop.run();
     // The process ends: what it holds goes back to the system whole.
     std::mem::forget(event_loop);
     std::mem::forget(keyspace);
-    Ok(())
+    ended(&shared)
 }
 
 /// Several threads; the first one accepts.
@@ -228,6 +234,7 @@ fn serve_together(
     let threads = u16::try_from(config.threads).map_err(|_| "too many threads".to_owned())?;
     let keyspace = keyspace::<Lock>(config.threads)?;
     let shared = shared(&keyspace, config)?;
+    let loading = Loading::begin(&shared)?;
     let setup = |error| format!("Can't set up the event loop: {error}");
     std::thread::scope(|scope| {
         for thread in 1..threads {
@@ -246,11 +253,22 @@ fn serve_together(
         let mut event_loop =
             EventLoop::new(&keyspace, shared.clone(), 0, listeners, Some(signals), seed)
                 .map_err(setup)?;
-        announce(&shared.config());
         note_startup(&shared);
+        match loading {
+            Some(loading) => event_loop.begin_loading(loading),
+            None => announce(&shared.config()),
+        }
         event_loop.run();
         Ok::<(), String>(())
     })?;
     std::mem::forget(keyspace);
-    Ok(())
+    ended(&shared)
+}
+
+/// How the server ended.
+fn ended(shared: &Shared) -> Result<(), String> {
+    match shared.persistence.fatal.lock().take() {
+        None => Ok(()),
+        Some(error) => Err(error),
+    }
 }

@@ -18,6 +18,7 @@ use structure::hash::{Seed, hash};
 use structure::record::{RecordRef, Value, ValueRef};
 
 use crate::host::ThreadHost;
+use crate::persistence;
 use crate::{notice, warning};
 
 /// The family.
@@ -86,9 +87,10 @@ fn debug(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
         }
         (b"populate", 3..=5) => populate(cx, args)?,
         (b"protocol", 3) => return protocol(args, out),
-        (b"loadaof" | b"reload" | b"restart" | b"crash-and-recover", _) => {
+        (b"reload", _) => reload(cx, args)?,
+        (b"loadaof" | b"restart" | b"crash-and-recover", _) => {
             return Err(CommandError::text(
-                "ERR this version keeps its data in memory only: it has no files to load",
+                "ERR this version has no append-only file to load",
             ));
         }
         (b"set-active-expire", 3) => {
@@ -137,6 +139,9 @@ const HELP: &[&str] = &[
     "    Makes keys <prefix>:0, <prefix>:1 and so on, where they are not there.",
     "PROTOCOL <type>",
     "    A reply of that type.",
+    "RELOAD [MERGE] [NOFLUSH] [NOSAVE]",
+    "    Saves all data, forgets it and loads it again. NOSAVE loads what was saved before,",
+    "    NOFLUSH forgets nothing, MERGE lets keys of the file take the place of others.",
     "SET-ACTIVE-EXPIRE <0|1>",
     "    Whether keys past their deadline are removed before somebody asks for them.",
     "SLEEP <seconds>",
@@ -152,6 +157,41 @@ fn change_replication_id(cx: &mut Context<'_>) {
     let id = words.concat()[..40].to_owned();
     notice!("The name of the data set is now {id}");
     *ThreadHost::of(cx).shared.replication_id.lock() = id;
+}
+
+fn reload(cx: &mut Context<'_>, args: Args<'_>) -> Result<(), CommandError> {
+    let (mut save, mut flush, mut merge) = (true, true, false);
+    for index in 2..args.len() {
+        match () {
+            () if args.is(index, "MERGE") => merge = true,
+            () if args.is(index, "NOFLUSH") => flush = false,
+            () if args.is(index, "NOSAVE") => save = false,
+            () => {
+                return Err(CommandError::text(
+                    "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.",
+                ));
+            }
+        }
+    }
+    let host = ThreadHost::of(cx);
+    let (shared, config) = (host.shared.clone(), host.config.clone());
+    if save && persistence::save(&shared, &config, &cx.keyspace).is_err() {
+        return Err(CommandError::text("ERR"));
+    }
+    if flush {
+        for index in 0..cx.keyspace.count() {
+            for db in 0..cx.keyspace.get(index).db_count() {
+                engine::commands::database::flush(cx, index, db);
+            }
+        }
+    }
+    let loaded = persistence::load_at_once(&shared, &config, &mut cx.keyspace, merge);
+    loaded.map_err(|error| {
+        warning!("{error}");
+        CommandError::text("ERR Error trying to load the RDB dump, check server logs.")
+    })?;
+    notice!("DB reloaded by DEBUG RELOAD");
+    Ok(())
 }
 
 fn populate(cx: &mut Context<'_>, args: Args<'_>) -> Result<(), CommandError> {

@@ -1,30 +1,18 @@
-//! The server as a whole: its clock, its end, its files, its part in replication, its modules.
+//! The server as a whole: its clock, its end, its part in replication, its modules.
 
 use command::arg::*;
 use command::{Acl, Arity, Flags, Group, Shape};
-use engine::handler::runs;
+use engine::handler::{runs, runs_on_all};
 use engine::{Command, CommandError, Context};
 use resp::{Args, Writer};
 
 use crate::host::ThreadHost;
-use crate::{notice, warning};
+use crate::notice;
+use crate::persistence::NotStopped;
 
 /// The family.
-pub const COMMANDS: &[Command] = &[
-    BGREWRITEAOF,
-    BGSAVE,
-    LASTSAVE,
-    MODULE,
-    REPLICAOF,
-    ROLE,
-    SAVE,
-    SHUTDOWN,
-    SLAVEOF,
-    TIME,
-];
+pub const COMMANDS: &[Command] = &[MODULE, REPLICAOF, ROLE, SHUTDOWN, SLAVEOF, TIME];
 
-const NO_FILES: CommandError =
-    CommandError::text("ERR this version keeps its data in memory only: it writes no files");
 const NO_REPLICATION: CommandError =
     CommandError::text("ERR this version cannot be a replica: only REPLICAOF NO ONE is possible");
 const NO_MODULES: CommandError = CommandError::text(
@@ -32,68 +20,6 @@ const NO_MODULES: CommandError = CommandError::text(
      can run it from a local connection, otherwise you need to set this option in the \
      configuration file, and then restart the server.",
 );
-
-const BGREWRITEAOF: Command = Command {
-    name: "bgrewriteaof",
-    group: Group::Server,
-    since: "1.0.0",
-    summary: "Rewrites the append-only file in the background.",
-    complexity: "O(1)",
-    arity: Arity::exactly(1),
-    flags: Flags::ADMIN
-        .with(Flags::NOSCRIPT)
-        .with(Flags::NO_ASYNC_LOADING),
-    reply: &[Shape::Simple],
-    ..runs(bgrewriteaof)
-};
-
-fn bgrewriteaof(_: &mut Context<'_>, _: Args<'_>, _: &mut Writer<'_>) -> Result<(), CommandError> {
-    Err(NO_FILES)
-}
-
-const BGSAVE: Command = Command {
-    name: "bgsave",
-    group: Group::Server,
-    since: "1.0.0",
-    summary: "Writes a snapshot to disk in the background.",
-    complexity: "O(1)",
-    arity: Arity::at_least(1),
-    flags: Flags::ADMIN
-        .with(Flags::NOSCRIPT)
-        .with(Flags::NO_ASYNC_LOADING),
-    args: &[flag("SCHEDULE").since("3.2.2").optional()],
-    reply: &[Shape::Simple],
-    history: &[("3.2.2", "Takes `SCHEDULE`.")],
-    ..runs(bgsave)
-};
-
-fn bgsave(_: &mut Context<'_>, args: Args<'_>, _: &mut Writer<'_>) -> Result<(), CommandError> {
-    match args.len() {
-        1 => Err(NO_FILES),
-        2 if args.is(1, "SCHEDULE") => Err(NO_FILES),
-        _ => Err(CommandError::Syntax),
-    }
-}
-
-const LASTSAVE: Command = Command {
-    name: "lastsave",
-    group: Group::Server,
-    since: "1.0.0",
-    summary: "Returns when the last snapshot was written, in Unix seconds.",
-    complexity: "O(1)",
-    arity: Arity::exactly(1),
-    flags: Flags::LOADING.with(Flags::STALE).with(Flags::FAST),
-    acl: Acl::ADMIN.with(Acl::DANGEROUS),
-    reply: &[Shape::Int],
-    tips: &["nondeterministic_output"],
-    ..runs(lastsave)
-};
-
-fn lastsave(cx: &mut Context<'_>, _: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
-    let started_s = ThreadHost::of(cx).shared.started_us / 1_000_000;
-    out.int(i64::try_from(started_s).unwrap_or(i64::MAX));
-    Ok(())
-}
 
 const MODULE: Command = Command {
     name: "module",
@@ -287,25 +213,6 @@ fn role(_: &mut Context<'_>, _: Args<'_>, out: &mut Writer<'_>) -> Result<(), Co
     Ok(())
 }
 
-const SAVE: Command = Command {
-    name: "save",
-    group: Group::Server,
-    since: "1.0.0",
-    summary: "Writes a snapshot to disk while everyone waits.",
-    complexity: "O(N)",
-    arity: Arity::exactly(1),
-    flags: Flags::ADMIN
-        .with(Flags::NOSCRIPT)
-        .with(Flags::NO_ASYNC_LOADING)
-        .with(Flags::NO_MULTI),
-    reply: &[Shape::Ok],
-    ..runs(save)
-};
-
-fn save(_: &mut Context<'_>, _: Args<'_>, _: &mut Writer<'_>) -> Result<(), CommandError> {
-    Err(NO_FILES)
-}
-
 const SHUTDOWN: Command = Command {
     name: "shutdown",
     group: Group::Server,
@@ -327,7 +234,7 @@ const SHUTDOWN: Command = Command {
     ],
     reply: &[Shape::Ok, Shape::Nothing],
     history: &[("7.0.0", "Takes `NOW`, `FORCE` and `ABORT`.")],
-    ..runs(shutdown)
+    ..runs_on_all(shutdown)
 };
 
 fn shutdown(cx: &mut Context<'_>, args: Args<'_>, _: &mut Writer<'_>) -> Result<(), CommandError> {
@@ -348,16 +255,20 @@ fn shutdown(cx: &mut Context<'_>, args: Args<'_>, _: &mut Writer<'_>) -> Result<
     if abort {
         return Err(CommandError::text("ERR No shutdown in progress."));
     }
-    if save && !force {
-        warning!("SHUTDOWN SAVE: there are no files to save to; SHUTDOWN NOSAVE stops");
-        return Err(CommandError::text(
-            "ERR Errors trying to SHUTDOWN. Check logs.",
-        ));
-    }
     notice!("User requested shutdown...");
     let host = ThreadHost::of(cx);
-    host.shared.shut_down();
-    Ok(())
+    let (shared, config) = (host.shared.clone(), host.config.clone());
+    let wanted = match (save, nosave) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    };
+    match crate::persistence::stop(&shared, &config, &mut cx.keyspace, wanted, force) {
+        Ok(()) => Ok(()),
+        Err(NotStopped) => Err(CommandError::text(
+            "ERR Errors trying to SHUTDOWN. Check logs.",
+        )),
+    }
 }
 
 const SLAVEOF: Command = Command {

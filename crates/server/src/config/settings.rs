@@ -11,6 +11,7 @@
 use super::Config;
 use super::compound::OutputLimit;
 use super::value::Value;
+use engine::dump::Format;
 use std::path::PathBuf;
 
 /// What the server reads. Units stand last in the names; 0 means what the directive's text says.
@@ -97,6 +98,12 @@ pub struct Settings {
     // Files
     pub save: Box<[super::SavePoint]>,
     pub dbfilename: Box<[u8]>,
+    pub rdbcompression: bool,
+    pub rdbchecksum: bool,
+    /// The server that must understand snapshots.
+    pub rdb_format: Format,
+    /// Whether what has no place here is left out of a snapshot that is loaded.
+    pub rdb_skip_unsupported: bool,
     pub appendonly: bool,
     pub appendfsync: AppendFsync,
     // Scripts
@@ -274,6 +281,14 @@ impl Settings {
             notify_keyspace_events: from.events("notify-keyspace-events"),
             save: from.save_points("save"),
             dbfilename: from.text("dbfilename"),
+            rdbcompression: from.on("rdbcompression"),
+            rdbchecksum: from.on("rdbchecksum"),
+            rdb_format: match from.choice("tidemill-rdb-format") {
+                1 => Format::Redis7_0,
+                2 => Format::Valkey9_1,
+                _ => Format::Redis8_10,
+            },
+            rdb_skip_unsupported: from.on("tidemill-rdb-skip-unsupported"),
             appendonly: from.on("appendonly"),
             appendfsync: match from.choice("appendfsync") {
                 0 => AppendFsync::No,

@@ -488,17 +488,32 @@ const EVENTS: Group = Group {
 const SAVING: Group = Group {
     title: "Snapshots",
     directives: &[
-        special("save", "3600 1 300 100 60 10000", Kind::SavePoints).later(
+        special("save", "3600 1 300 100 60 10000", Kind::SavePoints).acts(
             "Write a snapshot once this many seconds have passed and this many changes were \
              made; several pairs may stand in a line, \"\" is never.",
         ),
         checked("dbfilename", "dump.rdb", TextCheck::FileName)
             .protected()
-            .later("Name of the snapshot in dir."),
-        switch("rdbcompression", "yes").accepted("Whether strings in a snapshot are compressed."),
-        switch("rdbchecksum", "yes")
-            .startup()
-            .accepted("Whether a snapshot ends with a checksum."),
+            .acts("Name of the snapshot in dir."),
+        switch("rdbcompression", "yes").acts("Whether strings in a snapshot are compressed."),
+        switch("rdbchecksum", "yes").startup().acts(
+            "Whether a snapshot ends with a checksum, and whether that of one that is loaded is \
+             compared.",
+        ),
+        choice(
+            "tidemill-rdb-format",
+            "redis-8.10",
+            &[("redis-8.10", 0), ("redis-7.0", 1), ("valkey-9.1", 2)],
+        )
+        .acts(
+            "The oldest server that must be able to load our snapshots. What it does not know (in \
+             redis-7.0 and valkey-9.1 arrays, and in redis-7.0 deadlines of a hash's fields) makes \
+             saving fail and say so.",
+        ),
+        switch("tidemill-rdb-skip-unsupported", "no").acts(
+            "Whether parts of a snapshot that have no place here (functions, what modules keep) \
+             are left out when it is loaded; otherwise the server does not start with it.",
+        ),
         switch("stop-writes-on-bgsave-error", "yes")
             .accepted("Whether writes fail after a snapshot could not be written."),
         switch("rdb-save-incremental-fsync", "yes")

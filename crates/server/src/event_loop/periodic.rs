@@ -28,7 +28,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         }
         self.spare.look();
         self.accept_again();
-        if self.shared.cron_paused.load(Ordering::Relaxed) {
+        if self.shared.cron_paused.load(Ordering::Relaxed) || !self.shared.keys.is_serving() {
             self.next_tick_ms = self.now_ms + IDLE_TICK_MS;
             return;
         }

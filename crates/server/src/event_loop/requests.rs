@@ -263,7 +263,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         let mut first = 0;
         while first < batch.len() {
             let count = MANY.min(batch.len() - first);
-            if self.settings.maxmemory > 0 {
+            if self.settings.maxmemory > 0 && self.shared.keys.is_serving() {
                 self.executor
                     .make_room(&self.settings, &mut self.host, self.now_ms);
             }

@@ -9,11 +9,14 @@
 //!   lines instead of fields.
 
 use std::fmt::Write;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use engine::keyspace::Phase;
 
 use super::facts::{Facts, system_bytes};
 use super::lines;
 use crate::config::REDIS_VERSION;
+use crate::persistence::Status;
 use crate::sys::{CpuOf, cpu_time};
 
 /// A section of INFO.
@@ -41,7 +44,10 @@ pub const SECTIONS: &[Section] = &[
     },
     section("Clients", CLIENTS),
     section("Memory", MEMORY),
-    section("Persistence", PERSISTENCE),
+    Section {
+        lines: Some(lines::loading),
+        ..section("Persistence", PERSISTENCE)
+    },
     listing("Threads", lines::threads),
     section("Stats", STATS),
     section("Replication", REPLICATION),
@@ -316,7 +322,7 @@ const MEMORY: &[Field] = &[
 ];
 
 const PERSISTENCE: &[Field] = &[
-    ("loading", zero),
+    ("loading", |facts| show(u8::from(is_loading(facts)))),
     ("async_loading", zero),
     ("current_cow_peak", zero),
     ("current_cow_size", zero),
@@ -325,20 +331,33 @@ const PERSISTENCE: &[Field] = &[
     ("current_save_keys_processed", zero),
     ("current_save_keys_total", zero),
     ("rdb_changes_since_last_save", |facts| {
-        show(facts.keyspace.changes)
+        let saved = of_persistence(facts, |status| &status.changes_saved);
+        show(facts.keyspace.changes.saturating_sub(saved))
     }),
     ("rdb_bgsave_in_progress", zero),
     ("rdb_last_save_time", |facts| {
-        show(facts.shared.started_us / 1_000_000)
+        show(of_persistence(facts, |status| &status.last_save_s))
     }),
-    ("rdb_last_bgsave_status", okay),
+    ("rdb_last_bgsave_status", |facts| {
+        let failed = &facts.shared.persistence.last_save_failed;
+        let failed = failed.load(Ordering::Relaxed);
+        if failed { "err" } else { "ok" }.to_owned()
+    }),
     ("rdb_last_bgsave_time_sec", unknown),
     ("rdb_current_bgsave_time_sec", unknown),
-    ("rdb_saves", zero),
-    ("rdb_saves_consecutive_failures", zero),
+    ("rdb_saves", |facts| {
+        show(of_persistence(facts, |status| &status.saves))
+    }),
+    ("rdb_saves_consecutive_failures", |facts| {
+        show(of_persistence(facts, |status| &status.failures))
+    }),
     ("rdb_last_cow_size", zero),
-    ("rdb_last_load_keys_expired", zero),
-    ("rdb_last_load_keys_loaded", zero),
+    ("rdb_last_load_keys_expired", |facts| {
+        show(of_persistence(facts, |status| &status.keys_expired))
+    }),
+    ("rdb_last_load_keys_loaded", |facts| {
+        show(of_persistence(facts, |status| &status.keys_loaded))
+    }),
     ("aof_enabled", zero),
     ("aof_rewrite_in_progress", zero),
     ("aof_rewrite_scheduled", zero),
@@ -353,6 +372,14 @@ const PERSISTENCE: &[Field] = &[
     ("module_fork_in_progress", zero),
     ("module_fork_last_cow_size", zero),
 ];
+
+fn is_loading(facts: &Facts) -> bool {
+    facts.shared.keys.phase() == Phase::Loading
+}
+
+fn of_persistence(facts: &Facts, number: impl Fn(&Status) -> &AtomicU64) -> u64 {
+    number(&facts.shared.persistence).load(Ordering::Relaxed)
+}
 
 fn kilobytes(bytes_a_second: f64) -> String {
     format!("{:.2}", bytes_a_second / 1024.0)

@@ -2,8 +2,39 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use engine::keyspace::Phase;
 
 use super::facts::Facts;
+
+/// How far loading is, while the server loads.
+pub fn loading(facts: &Facts, text: &mut String) {
+    if facts.shared.keys.phase() != Phase::Loading {
+        return;
+    }
+    let status = &facts.shared.persistence;
+    let number = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let (total, done) = (
+        number(&status.loading_bytes).max(1),
+        number(&status.loaded_bytes),
+    );
+    let since_s = number(&status.loading_since_s);
+    let took_s = (facts.now_us / 1_000_000).saturating_sub(since_s);
+    let eta_s = match done {
+        0 => 1,
+        done => took_s.saturating_mul(total.saturating_sub(done)) / done,
+    };
+    #[allow(clippy::cast_precision_loss)] // A share.
+    let percent = done as f64 * 100.0 / total as f64;
+    let _ = write!(
+        text,
+        "loading_start_time:{since_s}\r\nloading_total_bytes:{total}\r\n\
+         loading_rdb_used_mem:{}\r\nloading_loaded_bytes:{done}\r\n\
+         loading_loaded_perc:{percent:.2}\r\nloading_eta_seconds:{eta_s}\r\n",
+        number(&status.loading_used_bytes)
+    );
+}
 
 /// `listener0`, `listener1`, …: where the server listens.
 pub fn listeners(facts: &Facts, text: &mut String) {

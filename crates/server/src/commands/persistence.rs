@@ -1,0 +1,108 @@
+//! Saving: snapshots and the append-only file.
+
+use std::sync::atomic::Ordering;
+
+use command::arg::*;
+use command::{Acl, Arity, Flags, Group, Shape};
+use engine::handler::{runs, runs_on_all};
+use engine::{Command, CommandError, Context};
+use resp::{Args, Writer};
+
+use crate::host::ThreadHost;
+use crate::persistence;
+
+/// The family.
+pub const COMMANDS: &[Command] = &[BGREWRITEAOF, BGSAVE, LASTSAVE, SAVE];
+
+const NO_FILES: CommandError =
+    CommandError::text("ERR this version writes no files in the background");
+
+const BGREWRITEAOF: Command = Command {
+    name: "bgrewriteaof",
+    group: Group::Server,
+    since: "1.0.0",
+    summary: "Rewrites the append-only file in the background.",
+    complexity: "O(1)",
+    arity: Arity::exactly(1),
+    flags: Flags::ADMIN
+        .with(Flags::NOSCRIPT)
+        .with(Flags::NO_ASYNC_LOADING),
+    reply: &[Shape::Simple],
+    ..runs(bgrewriteaof)
+};
+
+fn bgrewriteaof(_: &mut Context<'_>, _: Args<'_>, _: &mut Writer<'_>) -> Result<(), CommandError> {
+    Err(NO_FILES)
+}
+
+const BGSAVE: Command = Command {
+    name: "bgsave",
+    group: Group::Server,
+    since: "1.0.0",
+    summary: "Writes a snapshot to disk in the background.",
+    complexity: "O(1)",
+    arity: Arity::at_least(1),
+    flags: Flags::ADMIN
+        .with(Flags::NOSCRIPT)
+        .with(Flags::NO_ASYNC_LOADING),
+    args: &[flag("SCHEDULE").since("3.2.2").optional()],
+    reply: &[Shape::Simple],
+    history: &[("3.2.2", "Takes `SCHEDULE`.")],
+    ..runs(bgsave)
+};
+
+fn bgsave(_: &mut Context<'_>, args: Args<'_>, _: &mut Writer<'_>) -> Result<(), CommandError> {
+    match args.len() {
+        1 => Err(NO_FILES),
+        2 if args.is(1, "SCHEDULE") => Err(NO_FILES),
+        _ => Err(CommandError::Syntax),
+    }
+}
+
+const LASTSAVE: Command = Command {
+    name: "lastsave",
+    group: Group::Server,
+    since: "1.0.0",
+    summary: "Returns when the last snapshot was written, in Unix seconds.",
+    complexity: "O(1)",
+    arity: Arity::exactly(1),
+    flags: Flags::LOADING.with(Flags::STALE).with(Flags::FAST),
+    acl: Acl::ADMIN.with(Acl::DANGEROUS),
+    reply: &[Shape::Int],
+    tips: &["nondeterministic_output"],
+    ..runs(lastsave)
+};
+
+fn lastsave(cx: &mut Context<'_>, _: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
+    let status = &ThreadHost::of(cx).shared.persistence;
+    let saved_s = status.last_save_s.load(Ordering::Relaxed);
+    out.int(i64::try_from(saved_s).unwrap_or(i64::MAX));
+    Ok(())
+}
+
+const SAVE: Command = Command {
+    name: "save",
+    group: Group::Server,
+    since: "1.0.0",
+    summary: "Writes a snapshot to disk while everyone waits.",
+    complexity: "O(N)",
+    arity: Arity::exactly(1),
+    flags: Flags::ADMIN
+        .with(Flags::NOSCRIPT)
+        .with(Flags::NO_ASYNC_LOADING)
+        .with(Flags::NO_MULTI),
+    reply: &[Shape::Ok],
+    ..runs_on_all(save)
+};
+
+fn save(cx: &mut Context<'_>, _: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
+    let host = ThreadHost::of(cx);
+    let (shared, config) = (host.shared.clone(), host.config.clone());
+    match persistence::save(&shared, &config, &cx.keyspace) {
+        Ok(()) => {
+            out.ok();
+            Ok(())
+        }
+        Err(_) => Err(CommandError::text("ERR")),
+    }
+}

@@ -1,0 +1,75 @@
+//! Files: what is saved is there after a new start, here and on the real servers.
+//!
+//! Every test has servers and folders of its own.
+
+mod data;
+mod exchange;
+mod saving;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use client::{Client, Reply};
+use testkit::Server;
+
+/// Threads that a server is tried with.
+const THREADS: [&str; 2] = ["1", "2"];
+
+/// A folder that is gone with this.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static FOLDERS: AtomicUsize = AtomicUsize::new(0);
+        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tidemill-files-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).expect("a temporary folder");
+        Self(path)
+    }
+
+    fn text(&self) -> &str {
+        self.0.to_str().expect("a path that is text")
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn ours() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_tidemill-server"))
+}
+
+/// A server that works in `folder`.
+fn start(program: &Path, folder: &Folder, options: &[&str]) -> Server {
+    let options = [&["--dir", folder.text()], options].concat();
+    Server::start(program, &options).unwrap_or_else(|problem| panic!("{problem}"))
+}
+
+fn connect(server: &Server) -> Client {
+    server.client().expect("the server accepts")
+}
+
+#[track_caller]
+fn call(client: &mut Client, words: &[&[u8]]) -> Reply {
+    let shown = || String::from_utf8_lossy(&words.concat()[..]).into_owned();
+    client
+        .call(words)
+        .unwrap_or_else(|error| panic!("{}: {error}", shown()))
+}
+
+/// A command of words with blanks between; never an error.
+#[track_caller]
+fn ask(client: &mut Client, command: &str) -> Reply {
+    let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+    let reply = call(client, &words);
+    assert!(!reply.is_error(), "{command}: {reply:?}");
+    reply
+}
