@@ -8,7 +8,8 @@
 //! |        |  or LFU)   |       |  only)   |  unix ms)  |     | a long string or an object  |
 //! +--------+------------+-------+----------+------------+-----+-----------------------------+
 //! flags: bits 0-1 form of the value, bit 2 has a deadline, bit 3 string grown in place ("raw"),
-//! bit 4 the deadline is later than the year 10889 and has 8 bytes
+//! bit 4 the deadline is later than the year 10889 and has 8 bytes, bit 5 the mark by which a table
+//! knows what its pass has shown
 //! ```
 //!
 //! # Invariants
@@ -37,6 +38,8 @@ const FORM_MASK: u8 = 3;
 const HAS_DEADLINE: u8 = 4;
 const RAW: u8 = 8;
 const FAR: u8 = 16;
+/// The mark of a record: tables say what it means.
+pub(crate) const MARK: u8 = 32;
 
 /// Deadlines up to this one, in the year 10889, take six bytes.
 const NEAR_MS_MAX: u64 = (1 << 48) - 1;
@@ -325,6 +328,12 @@ impl<'a, T> RecordRef<'a, T> {
         size_of::<Vec<u8>>() + long.capacity()
     }
 
+    /// The mark: 0 or [`MARK`].
+    #[inline]
+    pub(crate) fn mark(self) -> u8 {
+        self.raw.flags() & MARK
+    }
+
     /// The record's address, to be shown.
     pub fn address(self) -> *const u8 {
         self.raw.0.as_ptr()
@@ -524,8 +533,14 @@ impl<T> Record<T> {
         }
     }
 
+    /// Sets the mark: 0 or [`MARK`].
+    #[inline]
+    pub(crate) fn set_mark(&mut self, mark: u8) {
+        self.raw.set_flags(self.raw.flags() & !MARK | mark);
+    }
+
     /// Replaces the value and returns what the old one held outside the record. The deadline, the
-    /// access bits and the key stay; the raw mark is cleared.
+    /// access bits, the mark and the key stay; the string is no longer `raw`.
     pub fn set_value(&mut self, value: Value<'_, T>) -> Displaced<T> {
         let parts = self.raw.parts();
         if let Value::Bytes(bytes) = &value
@@ -552,6 +567,7 @@ impl<T> Record<T> {
         }
         let mut new = Record::new(self.key(), value, self.deadline());
         new.set_access(self.access());
+        new.set_mark(parts.flags & MARK);
         std::mem::swap(self, &mut new);
         new.into_displaced()
     }

@@ -31,8 +31,11 @@ use crate::hash::{Seed, hash};
 use crate::prefetch::prefetch;
 use crate::record::{Record, RecordRef, Value};
 
+mod pass;
 mod segment;
 
+use pass::Pass;
+pub use pass::{Shown, Witness};
 use segment::{Place, Segment};
 
 /// Stash entries a segment may have before it splits.
@@ -51,11 +54,12 @@ pub struct Table<T> {
     /// High bits of the hash that are the same for every key here (they chose the stripe).
     skip: u32,
     buckets_per_segment: u32,
-    /// Buckets of an older epoch must be shown to the snapshot before they change.
-    epoch: u32,
+    /// Records with another mark must be shown to the pass before they change.
+    mark: u8,
     /// Changes with every change of what locations may point to.
     version: u64,
     len: usize,
+    pass: Option<Box<Pass<T>>>,
     segments: Vec<Segment<T>>,
     seed: Seed,
 }
@@ -78,7 +82,6 @@ unsafe impl<T: Sync> Sync for Table<T> {}
 struct Spot {
     segment: u32,
     home: u32,
-    home_bucket: NonNull<segment::Bucket>,
     place: Place,
     /// The record itself.
     address: NonNull<u8>,
@@ -102,9 +105,10 @@ impl<T> Table<T> {
             depth: 0,
             skip,
             buckets_per_segment,
-            epoch: 0,
+            mark: 0,
             version: 0,
             len: 0,
+            pass: None,
             segments: Vec::new(),
             seed,
         }
@@ -180,14 +184,12 @@ impl<T> Table<T> {
         let entry = self.entry(hash)?;
         let home = self.home(hash, entry.depth);
         // SAFETY: `home` is below the number of buckets of the segment, which is alive.
-        let home_bucket = unsafe { entry.buckets.add(home as usize) };
-        // SAFETY: as above; the table is borrowed, so nobody changes the bucket.
-        let bucket = unsafe { home_bucket.as_ref() };
+        // The table is borrowed, so nobody changes the bucket.
+        let bucket = unsafe { entry.buckets.add(home as usize).as_ref() };
         if let Some(slot) = bucket.find::<T>(hash, key) {
             return Some(Spot {
                 segment: entry.segment,
                 home,
-                home_bucket,
                 place: Place::Bucket(home, slot),
                 address: bucket.pointer(slot),
             });
@@ -200,7 +202,6 @@ impl<T> Table<T> {
         Some(Spot {
             segment: entry.segment,
             home,
-            home_bucket,
             place,
             address: segment.record(place).raw(),
         })
@@ -214,19 +215,22 @@ impl<T> Table<T> {
         Some(unsafe { Record::view_raw(spot.address) })
     }
 
-    /// Brings the home bucket of a record that is about to change to the table's epoch.
+    /// Says that the record at `address` is about to change or to go: a pass that has not shown it
+    /// does so now.
     #[inline]
-    fn touch_bucket(&mut self, mut home_bucket: NonNull<segment::Bucket>) {
+    fn about_to_change(&mut self, address: NonNull<u8>) {
         self.version += 1;
-        // SAFETY: the bucket belongs to a segment of this table, which is borrowed mutably.
-        unsafe { home_bucket.as_mut() }.touch(self.epoch);
+        // SAFETY: callers pass the address of a live record of this table.
+        if unsafe { Record::<T>::view_raw(address) }.mark() != self.mark {
+            self.show(address);
+        }
     }
 
     /// The record of `key`, to be changed.
     #[inline]
     pub fn find_mut(&mut self, hash: u64, key: &[u8]) -> Option<RecordMut<'_, T>> {
         let spot = self.spot(hash, key)?;
-        self.touch_bucket(spot.home_bucket);
+        self.about_to_change(spot.address);
         let segment = &mut self.segments[spot.segment as usize];
         // SAFETY: the address is that of a live record; it goes back when the result is dropped.
         let record = unsafe { Record::from_raw(spot.address) };
@@ -244,13 +248,14 @@ impl<T> Table<T> {
     }
 
     /// Adds a record whose key must not be present.
-    pub fn insert_record(&mut self, hash: u64, record: Record<T>) {
+    pub fn insert_record(&mut self, hash: u64, mut record: Record<T>) {
         debug_assert!(
             self.find(hash, record.key()).is_none(),
             "the key is present"
         );
+        record.set_mark(self.mark);
         if self.segments.is_empty() {
-            let segment = Segment::new(self.buckets_per_segment, 0, self.epoch);
+            let segment = Segment::new(self.buckets_per_segment, 0);
             self.directory = vec![Entry {
                 buckets: segment.buckets(),
                 segment: 0,
@@ -267,8 +272,7 @@ impl<T> Table<T> {
             if segment.stash_len() >= STASH_MAX && segment.both_full(home) && self.split(hash) {
                 continue;
             }
-            // SAFETY: `home` is below the number of buckets of the segment, which is alive.
-            self.touch_bucket(unsafe { entry.buckets.add(home as usize) });
+            self.version += 1;
             self.segments[entry.segment as usize].insert(home, hash, record);
             self.len += 1;
             return;
@@ -282,7 +286,7 @@ impl<T> Table<T> {
     }
 
     fn remove_at(&mut self, hash: u64, spot: Spot) -> Record<T> {
-        self.touch_bucket(spot.home_bucket);
+        self.about_to_change(spot.address);
         let segment = &mut self.segments[spot.segment as usize];
         // SAFETY: the caller just found the spot.
         let record = unsafe { segment.take(spot.place) };
@@ -314,10 +318,9 @@ impl<T> Table<T> {
         }
         let depth = entry.depth + 1;
         let old = &mut self.segments[entry.segment as usize];
-        let epoch = old.epoch_min();
         let records = old.drain();
-        let mut low = Segment::new(self.buckets_per_segment, depth, epoch);
-        let mut high = Segment::new(self.buckets_per_segment, depth, epoch);
+        let mut low = Segment::new(self.buckets_per_segment, depth);
+        let mut high = Segment::new(self.buckets_per_segment, depth);
         self.deal(
             records,
             |hash| hash << (self.skip + depth - 1) >> 63 != 0,
@@ -377,9 +380,9 @@ impl<T> Table<T> {
     /// Merges the sparse segment of `hash` with its sparse buddy; frees all where none is left.
     fn shrink(&mut self, hash: u64) {
         if self.len == 0 {
-            let (epoch, version) = (self.epoch, self.version);
-            *self = Self::new(self.seed, self.skip, self.buckets_per_segment);
-            (self.epoch, self.version) = (epoch, version);
+            self.directory = Vec::new();
+            self.segments = Vec::new();
+            self.depth = 0;
             return;
         }
         let entry = *self
@@ -396,11 +399,8 @@ impl<T> Table<T> {
         let depth = entry.depth - 1;
         let mut records = self.segments[entry.segment as usize].drain();
         records.append(&mut self.segments[buddy.segment as usize].drain());
-        let epoch = self.segments[entry.segment as usize]
-            .epoch_min()
-            .min(self.segments[buddy.segment as usize].epoch_min());
-        let mut merged = Segment::new(self.buckets_per_segment, depth, epoch);
-        let mut none = Segment::new(0, depth, epoch);
+        let mut merged = Segment::new(self.buckets_per_segment, depth);
+        let mut none = Segment::new(0, depth);
         self.deal(records, |_| false, &mut merged, &mut none);
         self.segments[entry.segment as usize] = merged;
         let first = first & !width;
@@ -608,8 +608,6 @@ impl<T> Table<T> {
                 let spot = Spot {
                     segment: entry.segment,
                     home,
-                    // SAFETY: `home` is below the number of buckets of the segment, which is alive.
-                    home_bucket: unsafe { entry.buckets.add(home as usize) },
                     place,
                     address: segment.record(place).raw(),
                 };
@@ -693,6 +691,7 @@ impl<T> Table<T> {
             total += segment.len();
         }
         assert_eq!(total, self.len);
+        self.check_marks();
     }
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //!  0        8                                                56      60      61        62      63
 //! +--------+------------------------------------------------+-------+-------+---------+-------+
-//! | 8 tags | 8 pointers, 6 bytes each                       | epoch | used  |displaced|stashed|
+//! | 8 tags | 8 pointers, 6 bytes each                       | spare | used  |displaced|stashed|
 //! +--------+------------------------------------------------+-------+-------+---------+-------+
 //! ```
 //! A tag is the low byte of the hash. `used` has a bit for each slot that holds a record.
@@ -21,13 +21,12 @@ pub(super) const SLOTS: u32 = 8;
 pub(super) struct Bucket {
     tags: [u8; 8],
     pointers: [[u8; 6]; 8],
-    epoch: u32,
+    _spare: [u8; 5],
     used: u8,
     /// Records of this home that stand in the next bucket.
     displaced: u8,
     /// Records of this home that stand in the stash; 255 means 255 or more.
     stashed: u8,
-    _spare: u8,
 }
 
 const _: () = assert!(size_of::<Bucket>() == 64);
@@ -35,11 +34,10 @@ const _: () = assert!(size_of::<Bucket>() == 64);
 const EMPTY: Bucket = Bucket {
     tags: [0; 8],
     pointers: [[0; 6]; 8],
-    epoch: 0,
+    _spare: [0; 5],
     used: 0,
     displaced: 0,
     stashed: 0,
-    _spare: 0,
 };
 
 #[allow(clippy::cast_possible_truncation)] // The low byte is meant.
@@ -169,16 +167,6 @@ impl Bucket {
         unsafe { Record::view_raw(self.pointer(slot)) }
     }
 
-    /// Says that a record of this home is about to change: a bucket that a snapshot has still to
-    /// see is brought to its epoch. Nothing reads epochs yet; the place to hand over old records is
-    /// here.
-    #[inline]
-    pub(super) fn touch(&mut self, epoch: u32) {
-        if self.epoch != epoch {
-            self.epoch = epoch;
-        }
-    }
-
     /// Whether every record of this home stands in this bucket.
     #[inline]
     pub(super) fn all_at_home(&self) -> bool {
@@ -246,9 +234,8 @@ impl<T> Segment<T> {
         unsafe { std::slice::from_raw_parts_mut(self.buckets.as_ptr(), self.bucket_count as usize) }
     }
 
-    pub(super) fn new(buckets: u32, depth: u32, epoch: u32) -> Self {
-        let empty = Bucket { epoch, ..EMPTY };
-        let boxed = vec![empty; buckets as usize].into_boxed_slice();
+    pub(super) fn new(buckets: u32, depth: u32) -> Self {
+        let boxed = vec![EMPTY; buckets as usize].into_boxed_slice();
         let first = NonNull::from(Box::leak(boxed)).cast();
         Self {
             buckets: first,
@@ -302,15 +289,6 @@ impl<T> Segment<T> {
         let next = self.next(home);
         self.slice()[home as usize].free_slot().is_none()
             && self.slice()[next as usize].free_slot().is_none()
-    }
-
-    /// The oldest epoch of any bucket.
-    pub(super) fn epoch_min(&self) -> u32 {
-        self.slice()
-            .iter()
-            .map(|bucket| bucket.epoch)
-            .min()
-            .unwrap_or(0)
     }
 
     /// The place of `key` outside its home bucket.
@@ -456,6 +434,31 @@ impl<T> Segment<T> {
             for stashed in self.stash.iter().filter(|s| s.home == home) {
                 each(stashed.record.view());
             }
+        }
+    }
+
+    /// Adds to `found` the addresses of all records whose home is `home`, and perhaps of a few
+    /// others.
+    pub(super) fn near(&self, home: u32, found: &mut Vec<NonNull<u8>>) {
+        let bucket = &self.slice()[home as usize];
+        found.extend(bucket.slots().map(|slot| bucket.pointer(slot)));
+        if bucket.displaced > 0 {
+            let next = &self.slice()[self.next(home) as usize];
+            found.extend(next.slots().map(|slot| next.pointer(slot)));
+        }
+        if bucket.stashed > 0 {
+            let stashed = self.stash.iter().filter(|s| s.home == home);
+            found.extend(stashed.map(|s| s.record.view().raw()));
+        }
+    }
+
+    /// Asks for the records of a bucket to be brought near, if there is such a bucket.
+    #[inline]
+    pub(super) fn prefetch_records(&self, bucket: u32) {
+        if let Some(bucket) = self.slice().get(bucket as usize) {
+            bucket
+                .slots()
+                .for_each(|slot| prefetch(bucket.pointer(slot).as_ptr()));
         }
     }
 
