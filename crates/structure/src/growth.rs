@@ -21,6 +21,13 @@ pub(crate) fn reserve(buf: &mut Vec<u8>, needed: usize) {
     }
 }
 
+/// A copy with as much room as the original, so that nobody's sums change.
+pub(crate) fn copy_of<T: Clone>(original: &Vec<T>) -> Vec<T> {
+    let mut copy = Vec::with_capacity(original.capacity());
+    copy.extend_from_slice(original);
+    copy
+}
+
 /// Gives memory back once less than half of it is in use.
 #[inline]
 pub(crate) fn relax(buf: &mut Vec<u8>) {

@@ -10,6 +10,7 @@ pub mod listpack;
 pub mod packed;
 pub mod prefetch;
 pub mod record;
+mod share;
 pub mod stream;
 pub mod stripes;
 pub mod table;

@@ -79,6 +79,18 @@ impl List {
         }
     }
 
+    /// The list as it is now, to be read by somebody else while this one goes on changing. They
+    /// have in common what does not change: this costs a step a block of some hundred chunks, and
+    /// each block's first change copies it.
+    #[must_use]
+    pub fn freeze(&mut self) -> List {
+        let form = match &mut self.form {
+            Form::Single(chunk) => Form::Single(chunk.clone()),
+            Form::Many(directory) => Form::Many(Box::new(directory.freeze())),
+        };
+        List { form }
+    }
+
     /// The number of items.
     #[inline]
     pub fn len(&self) -> usize {

@@ -28,6 +28,7 @@ pub(crate) mod segment;
 #[cfg(test)]
 mod tests;
 
+use crate::share::Share;
 use chunks::{CHUNK, Chunks};
 use directory::Directory;
 pub use record::DEADLINE_MAX;
@@ -43,7 +44,7 @@ const EXPIRE_LOOKS_MAX: usize = 16 << 10;
 /// A map from bytes to bytes in packed segments. See the module's documentation.
 pub struct PackedTable {
     directory: Directory,
-    segments: Chunks<Segment>,
+    segments: Chunks<Share<Segment>>,
     due_min: Vec<u64>,
     len: usize,
     heap: usize,
@@ -86,7 +87,7 @@ impl PackedTable {
     #[must_use]
     pub fn new() -> Self {
         let mut segments = Chunks::new();
-        segments.push(Segment::new(0, 0));
+        segments.push(Share::new(Segment::new(0, 0)));
         Self {
             directory: Directory::new(),
             segments,
@@ -201,7 +202,7 @@ impl PackedTable {
         let Ok(at) = self.segments.get(id).find(hash, key) else {
             return false;
         };
-        let segment = self.segments.get_mut(id);
+        let segment = self.segments.get_mut(id).get_mut();
         let (buf, layout) = segment.record(at);
         if layout.deadline(buf) == deadline {
             return true;
@@ -385,7 +386,7 @@ impl PackedTable {
                     removed += 1;
                 }
             }
-            self.segments.get_mut(id).refresh_due();
+            self.segments.get_mut(id).get_mut().refresh_due();
             self.try_merge(id);
         }
         if self.timed == 0 {
@@ -410,7 +411,7 @@ impl PackedTable {
             }
         }
         assert_eq!((len, timed), (self.len, self.timed), "elements, timed ones");
-        let heap = self.segments.iter().map(Segment::heap_bytes);
+        let heap = self.segments.iter().map(|segment| segment.heap_bytes());
         assert_eq!(self.heap, heap.sum::<usize>(), "bytes of segments");
     }
 
@@ -418,7 +419,7 @@ impl PackedTable {
     /// gone. Empties the table at once; it may be filled again only when all is gone.
     pub fn free_some(&mut self, budget: usize) -> bool {
         // Whatever segments remain from here on, only segment 0 is in use, and it is emptied.
-        let first = std::mem::replace(self.segments.get_mut(0), Segment::new(0, 0));
+        let first = std::mem::replace(self.segments.get_mut(0), Share::new(Segment::new(0, 0)));
         self.heap -= first.heap_bytes();
         drop(first);
         self.directory = Directory::new();
@@ -437,17 +438,23 @@ impl PackedTable {
         true
     }
 
-    /// The snapshot epoch of the segment that owns `hash`.
-    #[allow(dead_code, reason = "the snapshot pass reads it")]
-    pub(crate) fn epoch_mut(&mut self, hash: u64) -> &mut u32 {
-        let id = self.directory.find(hash) as usize;
-        &mut self.segments.get_mut(id).epoch
+    /// The table as it is now, to be read by somebody else while this one goes on changing. They
+    /// have in common what does not change: this costs a step a segment, and each segment's first
+    /// change copies it.
+    #[must_use]
+    pub fn freeze(&mut self) -> Self {
+        Self {
+            directory: self.directory.clone(),
+            segments: self.segments.map(Share::share),
+            due_min: self.due_min.clone(),
+            ..*self
+        }
     }
 
     /// Changes segment `id` and keeps the table's sums right.
     #[inline]
     fn alter<R>(&mut self, id: usize, change: impl FnOnce(&mut Segment) -> R) -> R {
-        let segment = self.segments.get_mut(id);
+        let segment = self.segments.get_mut(id).get_mut();
         let (heap, timed) = (segment.heap_bytes(), segment.timed as usize);
         let result = change(segment);
         self.heap = self.heap + segment.heap_bytes() - heap;
@@ -473,13 +480,13 @@ impl PackedTable {
     }
 
     fn split(&mut self, id: usize, hasher: &impl Fn(&[u8]) -> u64) {
-        let segment = self.segments.get_mut(id);
+        let segment = self.segments.get_mut(id).get_mut();
         let (prefix, depth, heap) = (segment.prefix, segment.depth, segment.heap_bytes());
         let right = segment.split(hasher);
         self.heap = self.heap + segment.heap_bytes() + right.heap_bytes() - heap;
         let new = self.segments.len();
         let due_min = right.due_min;
-        self.segments.push(right);
+        self.segments.push(Share::new(right));
         if new / CHUNK == self.due_min.len() {
             self.due_min.push(u64::MAX);
         }
@@ -535,8 +542,8 @@ impl PackedTable {
             self.note_due(right, Some(due_min));
         }
         self.due_min.truncate(self.segments.len().div_ceil(CHUNK));
-        let segment = self.segments.get_mut(left);
-        segment.merge(gone);
+        let segment = self.segments.get_mut(left).get_mut();
+        segment.merge(gone.into_inner());
         let (prefix, depth, due_min) = (segment.prefix, segment.depth, segment.due_min);
         self.heap = self.heap + segment.heap_bytes() - heap;
         self.directory

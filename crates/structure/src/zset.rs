@@ -50,6 +50,37 @@ pub struct SortedSet {
     tree: Tree,
 }
 
+/// The members of a sorted set at one moment, in no useful order.
+pub struct Members {
+    store: MemberStore,
+    len: usize,
+}
+
+impl Members {
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes that it would take if it had nothing in common with anybody.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.store.memory_bytes()
+    }
+
+    /// All members with their scores.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], f64)> {
+        self.store.iter()
+    }
+}
+
 /// An end of a range of scores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ScoreBound {
@@ -342,10 +373,15 @@ impl SortedSet {
         assert_eq!(self.iter().count(), self.len());
     }
 
-    /// The snapshot epoch of the table's segment that owns `hash`.
-    #[allow(dead_code, reason = "the snapshot pass reads it")]
-    pub(crate) fn epoch_mut(&mut self, hash: u64) -> &mut u32 {
-        self.table.epoch_mut(hash)
+    /// The members as they are now, to be read by somebody else while the set goes on changing.
+    /// They have in common what does not change: this costs a step a page of some hundred members,
+    /// and one for each long member; each page's first change copies it.
+    #[must_use]
+    pub fn freeze(&mut self) -> Members {
+        Members {
+            store: self.store.freeze(),
+            len: self.len(),
+        }
     }
 
     #[inline]

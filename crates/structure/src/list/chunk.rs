@@ -22,11 +22,20 @@ use crate::listpack::{header, next, prev, read, skip, skip_back};
 /// The `start` that marks a plain chunk.
 const PLAIN: u32 = u32::MAX;
 
-#[derive(Clone)]
 pub(super) struct Chunk {
     buf: Vec<u8>,
     start: u32,
     count: u32,
+}
+
+/// A copy takes as many bytes as the original.
+impl Clone for Chunk {
+    fn clone(&self) -> Self {
+        Self {
+            buf: growth::copy_of(&self.buf),
+            ..*self
+        }
+    }
 }
 
 const _: () = assert!(size_of::<Chunk>() == 32);

@@ -15,20 +15,31 @@
 //! third level would cost every push and every step of every iteration, to help nobody.
 
 use super::chunk::Chunk;
+use crate::share::Share;
 use std::collections::VecDeque;
 
 /// The most chunks in a block.
 const BLOCK_CHUNKS: usize = 256;
 
-#[derive(Clone)]
 struct Block {
     items: usize,
     chunks: VecDeque<Chunk>,
 }
 
-#[derive(Clone)]
+/// A copy takes as many bytes as the original.
+impl Clone for Block {
+    fn clone(&self) -> Self {
+        let mut chunks = VecDeque::with_capacity(self.chunks.capacity());
+        chunks.extend(self.chunks.iter().cloned());
+        Self {
+            items: self.items,
+            chunks,
+        }
+    }
+}
+
 pub(super) struct Directory {
-    blocks: VecDeque<Block>,
+    blocks: VecDeque<Share<Block>>,
     len: usize,
     chunks: usize,
     /// Heap bytes of the chunks and of the blocks' tables.
@@ -71,7 +82,25 @@ fn note<R>(
     result
 }
 
+impl Clone for Directory {
+    fn clone(&self) -> Directory {
+        let blocks = self.blocks.iter();
+        Directory {
+            blocks: blocks.map(|block| Share::new((**block).clone())).collect(),
+            ..*self
+        }
+    }
+}
+
 impl Directory {
+    /// The directory as it is now, its blocks in common until they change.
+    pub fn freeze(&mut self) -> Directory {
+        Directory {
+            blocks: self.blocks.iter_mut().map(Share::share).collect(),
+            ..*self
+        }
+    }
+
     pub fn new() -> Directory {
         Directory {
             blocks: VecDeque::new(),
@@ -94,7 +123,7 @@ impl Directory {
     }
 
     pub fn memory_bytes(&self) -> usize {
-        size_of::<Directory>() + self.blocks.capacity() * size_of::<Block>() + self.bytes
+        size_of::<Directory>() + self.blocks.capacity() * size_of::<Share<Block>>() + self.bytes
     }
 
     /// The place of the first chunk. There may be none.
@@ -155,7 +184,7 @@ impl Directory {
 
     /// Changes a chunk. This and its two siblings are the only way to do so.
     pub fn edit<R>(&mut self, place: Place, change: impl FnOnce(&mut Chunk) -> R) -> R {
-        let block = &mut self.blocks[place.block];
+        let block = self.blocks[place.block].get_mut();
         let chunk = &mut block.chunks[place.chunk];
         note(
             chunk,
@@ -168,7 +197,7 @@ impl Directory {
     /// Changes the first chunk, if there is one.
     #[inline]
     pub fn edit_front<R>(&mut self, change: impl FnOnce(&mut Chunk) -> R) -> Option<R> {
-        let block = self.blocks.front_mut()?;
+        let block = self.blocks.front_mut()?.get_mut();
         let chunk = block.chunks.front_mut()?;
         Some(note(
             chunk,
@@ -181,7 +210,7 @@ impl Directory {
     /// Changes the last chunk, if there is one.
     #[inline]
     pub fn edit_back<R>(&mut self, change: impl FnOnce(&mut Chunk) -> R) -> Option<R> {
-        let block = self.blocks.back_mut()?;
+        let block = self.blocks.back_mut()?.get_mut();
         let chunk = block.chunks.back_mut()?;
         Some(note(
             chunk,
@@ -241,10 +270,10 @@ impl Directory {
             .front()
             .is_none_or(|block| block.chunks.len() == BLOCK_CHUNKS)
         {
-            self.blocks.push_front(Block {
+            self.blocks.push_front(Share::new(Block {
                 items: 0,
                 chunks: VecDeque::new(),
-            });
+            }));
         }
         self.insert(Place { block: 0, chunk: 0 }, chunk);
     }
@@ -255,10 +284,10 @@ impl Directory {
             .back()
             .is_none_or(|block| block.chunks.len() == BLOCK_CHUNKS)
         {
-            self.blocks.push_back(Block {
+            self.blocks.push_back(Share::new(Block {
                 items: 0,
                 chunks: VecDeque::new(),
-            });
+            }));
         }
         let block = self.blocks.len() - 1;
         self.insert(
@@ -283,7 +312,7 @@ impl Directory {
                 };
             }
         }
-        let block = &mut self.blocks[place.block];
+        let block = self.blocks[place.block].get_mut();
         let table = block.table_bytes();
         self.len += chunk.count();
         self.chunks += 1;
@@ -296,7 +325,7 @@ impl Directory {
 
     /// Removes and returns a chunk.
     pub fn remove(&mut self, place: Place) -> Chunk {
-        let block = &mut self.blocks[place.block];
+        let block = self.blocks[place.block].get_mut();
         let chunk = block
             .chunks
             .remove(place.chunk)
@@ -329,7 +358,7 @@ impl Directory {
     /// be. Returns whether the block became small: then `join_all_blocks` is due, before anything
     /// else, since the block may be empty.
     pub fn sweep(&mut self, block: usize, joins: impl Fn(&Chunk, &Chunk) -> bool) -> bool {
-        let block = &mut self.blocks[block];
+        let block = self.blocks[block].get_mut();
         let (chunks, bytes) = (block.chunks.len(), block.all_bytes());
         block.chunks.retain(|chunk| chunk.count() > 0);
         let old = &mut block.chunks;
@@ -350,19 +379,20 @@ impl Directory {
 
     /// Joins all neighbouring blocks that fill half a block at most, and drops the empty ones.
     pub fn join_all_blocks(&mut self) {
-        let mut kept: VecDeque<Block> = VecDeque::with_capacity(self.blocks.len());
+        let mut kept: VecDeque<Share<Block>> = VecDeque::with_capacity(self.blocks.len());
         for mut block in self.blocks.drain(..) {
             self.bytes -= block.table_bytes();
             match kept.back_mut() {
                 Some(last) if last.chunks.len() + block.chunks.len() <= BLOCK_CHUNKS / 2 => {
+                    let last = last.get_mut();
                     last.items += block.items;
-                    last.chunks.append(&mut block.chunks);
+                    last.chunks.append(&mut block.get_mut().chunks);
                 }
                 _ if block.chunks.is_empty() => {}
                 _ => kept.push_back(block),
             }
         }
-        self.bytes += kept.iter().map(Block::table_bytes).sum::<usize>();
+        self.bytes += kept.iter().map(|block| block.table_bytes()).sum::<usize>();
         self.blocks = kept;
         self.relax_table();
     }
@@ -386,7 +416,7 @@ impl Directory {
         n
     }
 
-    fn hand_over(&mut self, block: Block, garbage: &mut Directory) {
+    fn hand_over(&mut self, block: Share<Block>, garbage: &mut Directory) {
         let bytes = block.all_bytes();
         self.len -= block.items;
         self.chunks -= block.chunks.len();
@@ -400,7 +430,7 @@ impl Directory {
 
     /// Cuts a full block in two.
     fn cut_block(&mut self, at: usize) {
-        let block = &mut self.blocks[at];
+        let block = self.blocks[at].get_mut();
         let table = block.table_bytes();
         let chunks = block.chunks.split_off(BLOCK_CHUNKS / 2);
         let items = chunks.iter().map(Chunk::count).sum();
@@ -408,7 +438,7 @@ impl Directory {
         block.chunks.shrink_to_fit();
         let tail = Block { items, chunks };
         self.bytes = self.bytes - table + block.table_bytes() + tail.table_bytes();
-        self.blocks.insert(at + 1, tail);
+        self.blocks.insert(at + 1, Share::new(tail));
     }
 
     /// Joins a block that became small with a neighbour, where both fill half a block at most.
@@ -421,10 +451,10 @@ impl Directory {
                 continue;
             }
             let mut right = self.blocks.remove(left + 1).expect("seen above");
-            let left = &mut self.blocks[left];
+            let left = self.blocks[left].get_mut();
             let tables = left.table_bytes() + right.table_bytes();
             left.items += right.items;
-            left.chunks.append(&mut right.chunks);
+            left.chunks.append(&mut right.get_mut().chunks);
             self.bytes = self.bytes - tables + left.table_bytes();
             self.relax_table();
             return;
@@ -439,7 +469,7 @@ impl Directory {
 
     /// Counts everything again: a clone's buffers have other capacities.
     pub fn recount(&mut self) {
-        self.bytes = self.blocks.iter().map(Block::all_bytes).sum();
+        self.bytes = self.blocks.iter().map(|block| block.all_bytes()).sum();
         let chunks = self.blocks.iter().flat_map(|block| &block.chunks);
         (self.chunks, self.len) = chunks.fold((0, 0), |(chunks, len), chunk| {
             (chunks + 1, len + chunk.count())
@@ -459,7 +489,7 @@ impl Directory {
         }
         let mut twin = self.clone();
         // A clone has other capacities: count those of the original.
-        let bytes = self.blocks.iter().map(Block::all_bytes);
+        let bytes = self.blocks.iter().map(|block| block.all_bytes());
         assert_eq!(self.bytes, bytes.sum::<usize>());
         twin.recount();
         assert_eq!((self.len, self.chunks), (twin.len, twin.chunks));

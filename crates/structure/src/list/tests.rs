@@ -368,7 +368,11 @@ proptest! {
     ) {
         let limit = Limit::new(setting);
         let (mut list, mut twin) = (List::new(), VecDeque::new());
-        for op in ops {
+        let mut frozen = Vec::new();
+        for (count, op) in ops.into_iter().enumerate() {
+            if count % 16 == 7 {
+                frozen.push((list.freeze(), twin.clone()));
+            }
             apply(op, &mut list, &mut twin, limit);
             prop_assert_eq!(list.len(), twin.len());
             list.check_invariants();
@@ -388,5 +392,10 @@ proptest! {
         let copy = list.clone();
         copy.check_invariants();
         prop_assert_eq!(texts(&copy), texts(&list));
+        drop(list);
+        for (frozen, twin) in frozen {
+            frozen.check_invariants();
+            prop_assert!(frozen.iter().map(Entry::to_vec).eq(twin.iter().cloned()));
+        }
     }
 }

@@ -66,6 +66,16 @@ impl<T> Chunks<T> {
         }
     }
 
+    /// A list of what `make` makes of each item.
+    pub(crate) fn map<U>(&mut self, mut make: impl FnMut(&mut T) -> U) -> Chunks<U> {
+        let chunks = self.chunks.iter_mut();
+        Chunks {
+            chunks: chunks
+                .map(|chunk| chunk.iter_mut().map(&mut make).collect())
+                .collect(),
+        }
+    }
+
     /// The items of chunk `chunk`.
     pub(crate) fn chunk(&self, chunk: usize) -> &[T] {
         &self.chunks[chunk]

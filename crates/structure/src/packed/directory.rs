@@ -23,6 +23,7 @@ const WIDTH_MAX: u8 = 12;
 /// Marks a slot that holds a node instead of a segment.
 const CHILD: u32 = 1 << 31;
 
+#[derive(Clone)]
 struct Node {
     /// Hash bits that select this node.
     start: u8,
@@ -51,6 +52,7 @@ impl Node {
 }
 
 /// Maps hashes to the numbers of segments. Starts with segment 0 owning everything.
+#[derive(Clone)]
 pub(crate) struct Directory {
     nodes: Vec<Node>,
     free: Vec<u32>,

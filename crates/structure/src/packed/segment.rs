@@ -20,6 +20,7 @@
 
 use super::fragments::{fragment, grown_capacity, guess, lower_bound};
 use super::record::{self, Layout};
+use crate::growth::copy_of;
 use crate::prefetch::prefetch;
 
 /// Elements that a segment holds at most, except at [`DEPTH_MAX`].
@@ -41,8 +42,6 @@ pub(crate) struct Segment {
     dead: usize,
     /// Elements that have a deadline.
     pub(crate) timed: u32,
-    /// The snapshot that this segment was last handed to.
-    pub(crate) epoch: u32,
     /// Hash bits that all elements share.
     pub(crate) depth: u8,
 }
@@ -78,6 +77,32 @@ impl Far {
     }
 }
 
+impl Clone for Far {
+    fn clone(&self) -> Self {
+        Self {
+            records: copy_of(&self.records),
+            free: copy_of(&self.free),
+            bytes: self.bytes,
+        }
+    }
+}
+
+/// A copy takes as many bytes as the original.
+impl Clone for Segment {
+    fn clone(&self) -> Self {
+        Self {
+            fragments: copy_of(&self.fragments),
+            offsets: match &self.offsets {
+                Offsets::Narrow(offsets) => Offsets::Narrow(copy_of(offsets)),
+                Offsets::Wide(offsets) => Offsets::Wide(copy_of(offsets)),
+            },
+            blob: copy_of(&self.blob),
+            far: self.far.clone(),
+            ..*self
+        }
+    }
+}
+
 impl Segment {
     pub(crate) fn new(prefix: u64, depth: u8) -> Self {
         Self {
@@ -89,7 +114,6 @@ impl Segment {
             due_min: u64::MAX,
             dead: 0,
             timed: 0,
-            epoch: 0,
             depth,
         }
     }
@@ -242,7 +266,6 @@ impl Segment {
         let mut left = Self::new(self.prefix, depth);
         let mut right = Self::new(self.prefix | 1 << (64 - u32::from(depth)), depth);
         for (half, range) in [(&mut left, 0..mid), (&mut right, mid..self.len())] {
-            half.epoch = self.epoch;
             half.reserve_for(self, range.clone());
             for at in range {
                 let (buf, layout) = self.record(at);
@@ -258,7 +281,6 @@ impl Segment {
     pub(crate) fn merge(&mut self, mut right: Self) {
         debug_assert!(self.depth == right.depth && self.prefix < right.prefix);
         let mut whole = Self::new(self.prefix, self.depth - 1);
-        whole.epoch = self.epoch.min(right.epoch);
         let count = self.len() + right.len();
         whole.fragments.reserve_exact(grown_capacity(count));
         whole.offsets.reserve_exact(grown_capacity(count));

@@ -35,7 +35,11 @@ fn check(table: &PackedTable, model: &Model, hasher: &impl Fn(&[u8]) -> u64) {
         .map(|e| (e.key.to_vec(), (e.value.to_vec(), e.deadline)))
         .collect();
     assert_eq!(&all, model);
-    let heap: usize = table.segments.iter().map(Segment::heap_bytes).sum();
+    let heap: usize = table
+        .segments
+        .iter()
+        .map(|segment| segment.heap_bytes())
+        .sum();
     assert_eq!(heap, table.heap);
     let mut cursor = 0;
     let mut scanned = Vec::new();
@@ -59,6 +63,7 @@ enum Op {
     Deadline(u16, Option<u64>),
     Remove(u16),
     Expire(u64),
+    Freeze,
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -69,6 +74,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (any::<u16>(), deadline).prop_map(|(k, d)| Op::Deadline(k, d)),
         5 => any::<u16>().prop_map(Op::Remove),
         1 => (0u64..20).prop_map(Op::Expire),
+        1 => Just(Op::Freeze),
     ]
 }
 
@@ -83,8 +89,17 @@ fn key_of(n: u16) -> Vec<u8> {
 
 fn run(ops: &[Op], keys: u16, hasher: &impl Fn(&[u8]) -> u64) {
     let (mut table, mut model) = (PackedTable::new(), Model::new());
+    let mut frozen = Vec::new();
     for op in ops {
         match *op {
+            Op::Freeze => {
+                // A few at a time: some are let go before the table changes, and some after.
+                if frozen.len() > 2 {
+                    let (table, model) = frozen.swap_remove(0);
+                    check(&table, &model, hasher);
+                }
+                frozen.push((table.freeze(), model.clone()));
+            }
             Op::Insert(k, size, deadline) => {
                 let (key, value) = (key_of(k % keys), vec![k as u8; size]);
                 let old = model.insert(key.clone(), (value.clone(), deadline));
@@ -118,6 +133,15 @@ fn run(ops: &[Op], keys: u16, hasher: &impl Fn(&[u8]) -> u64) {
         }
     }
     check(&table, &model, hasher);
+    drop(table);
+    for (mut table, mut model) in frozen {
+        check(&table, &model, hasher);
+        // What is frozen is a table like any.
+        let key = key_of(1);
+        table.insert(hasher(&key), &key, b"changed", None, hasher);
+        model.insert(key, (b"changed".to_vec(), None));
+        check(&table, &model, hasher);
+    }
 }
 
 proptest! {

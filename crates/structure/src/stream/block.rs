@@ -142,7 +142,7 @@ struct Raw {
     end: usize,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Block {
     bytes: Vec<u8>,
     base: StreamId,
@@ -151,6 +151,16 @@ pub(super) struct Block {
     head: usize,
     live: u32,
     dead: u32,
+}
+
+/// A copy takes as many bytes as the original.
+impl Clone for Block {
+    fn clone(&self) -> Self {
+        Self {
+            bytes: crate::growth::copy_of(&self.bytes),
+            ..*self
+        }
+    }
 }
 
 impl Block {

@@ -17,13 +17,14 @@ use std::mem::size_of;
 
 use super::block::{Block, BlockLimits, Entry, FieldSource};
 use super::id::StreamId;
+use crate::share::Share;
 
 /// What a sealed block costs beside its bytes: the node of the tree is about two thirds full.
-const BLOCK_OVERHEAD: usize = (size_of::<Block>() + size_of::<StreamId>()) * 3 / 2;
+const BLOCK_OVERHEAD: usize = (size_of::<Share<Block>>() + size_of::<StreamId>()) * 3 / 2;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Entries {
-    sealed: BTreeMap<StreamId, Block>,
+    sealed: BTreeMap<StreamId, Share<Block>>,
     tail: Option<Block>,
     live: u64,
     heap_bytes: usize,
@@ -40,7 +41,30 @@ pub(super) struct Place {
     moves: u64,
 }
 
+impl Clone for Entries {
+    fn clone(&self) -> Self {
+        let sealed = self.sealed.iter();
+        Self {
+            sealed: sealed
+                .map(|(base, block)| (*base, Share::new((**block).clone())))
+                .collect(),
+            tail: self.tail.clone(),
+            ..*self
+        }
+    }
+}
+
 impl Entries {
+    /// The entries as they are now, sealed blocks in common until they change.
+    pub(super) fn freeze(&mut self) -> Self {
+        let sealed = self.sealed.iter_mut();
+        Self {
+            sealed: sealed.map(|(base, block)| (*base, block.share())).collect(),
+            tail: self.tail.clone(),
+            ..*self
+        }
+    }
+
     pub(super) fn len(&self) -> u64 {
         self.live
     }
@@ -83,7 +107,7 @@ impl Entries {
         let block = Block::new(id, fields, expected);
         self.heap_bytes += block.memory_bytes();
         if let Some(full) = self.tail.replace(block) {
-            self.sealed.insert(full.base(), full);
+            self.sealed.insert(full.base(), Share::new(full));
         }
     }
 
@@ -91,7 +115,7 @@ impl Entries {
         let block = self
             .sealed
             .first_key_value()
-            .map(|(_, b)| b)
+            .map(|(_, b)| &**b)
             .or(self.tail.as_ref())?;
         block.entry_after(block.head()).map(|(entry, _)| entry)
     }
@@ -100,7 +124,7 @@ impl Entries {
         let block = self
             .tail
             .as_ref()
-            .or_else(|| self.sealed.last_key_value().map(|(_, b)| b))?;
+            .or_else(|| self.sealed.last_key_value().map(|(_, b)| &**b))?;
         block.entry_before(block.end()).map(|(entry, _)| entry)
     }
 
@@ -113,7 +137,10 @@ impl Entries {
     fn block_of(&self, id: StreamId) -> Option<&Block> {
         match &self.tail {
             Some(tail) if tail.base() <= id => Some(tail),
-            _ => self.sealed.range(..=id).next_back().map(|(_, block)| block),
+            _ => {
+                let block = self.sealed.range(..=id).next_back();
+                block.map(|(_, block)| &**block)
+            }
         }
     }
 
@@ -161,7 +188,7 @@ impl Entries {
         }
         let mut sealed = self.sealed.range(place.base..);
         let (base, block) = sealed.next()?;
-        let at = Some((block, place.at));
+        let at = Some((&**block, place.at));
         (*base == place.base).then_some(Range {
             sealed,
             tail: self.tail.as_ref(),
@@ -196,7 +223,7 @@ impl Entries {
         };
         let block = match &self.tail {
             Some(tail) if tail.base() <= end => Some(tail),
-            _ => range.sealed.next_back().map(|(_, block)| block),
+            _ => range.sealed.next_back().map(|(_, block)| &**block),
         };
         range.at = block.map(|block| {
             let after = end.next().map_or(block.end(), |next| block.seek(next));
@@ -218,7 +245,7 @@ impl Entries {
             self.sealed
                 .range_mut(..=id)
                 .next_back()
-                .map(|(_, block)| block)
+                .map(|(_, block)| block.get_mut())
         };
         let Some(block) = block else { return 0 };
         let before = block.memory_bytes();
@@ -244,7 +271,7 @@ impl Entries {
         let block = self
             .sealed
             .first_key_value()
-            .map(|(_, b)| b)
+            .map(|(_, b)| &**b)
             .or(self.tail.as_ref())?;
         Some((block.base(), block.live(), block.last()))
     }
@@ -256,7 +283,7 @@ impl Entries {
             .sealed
             .range(from..)
             .next()
-            .map(|(_, b)| b)
+            .map(|(_, b)| &**b)
             .or(self.tail.as_ref())?;
         (block.base() > base).then(|| (block.base(), block.live(), block.last()))
     }
@@ -266,8 +293,8 @@ impl Entries {
         let block = self
             .sealed
             .pop_first()
-            .map(|(_, b)| b)
-            .or_else(|| self.tail.take());
+            .map(|(_, block)| block)
+            .or_else(|| self.tail.take().map(Share::new));
         let Some(block) = block else { return 0 };
         self.heap_bytes -= block.memory_bytes();
         self.live -= block.live();
@@ -280,7 +307,7 @@ impl Entries {
             return self.edit(StreamId::MAX, |tail| tail.trim_front(doomed));
         };
         let before = first.get().memory_bytes();
-        let removed = first.get_mut().trim_front(doomed);
+        let removed = first.get_mut().get_mut().trim_front(doomed);
         self.live -= removed;
         self.heap_bytes = self.heap_bytes + first.get().memory_bytes() - before;
         self.moves += 1;
@@ -302,7 +329,8 @@ impl Entries {
     #[cfg(any(test, debug_assertions))]
     pub(super) fn check_invariants(&self) {
         let (mut live, mut heap, mut previous) = (0, 0, None);
-        for block in self.sealed.values().chain(self.tail.as_ref()) {
+        let sealed = self.sealed.values().map(|block| &**block);
+        for block in sealed.chain(self.tail.as_ref()) {
             block.check_invariants();
             assert!(
                 previous.is_none_or(|last| last < block.base()),
@@ -320,7 +348,7 @@ impl Entries {
 /// Entries of a range of ids, ascending.
 #[derive(Clone, Debug)]
 pub struct Range<'a> {
-    sealed: btree_map::Range<'a, StreamId, Block>,
+    sealed: btree_map::Range<'a, StreamId, Share<Block>>,
     tail: Option<&'a Block>,
     at: Option<(&'a Block, usize)>,
     end: StreamId,
@@ -330,7 +358,7 @@ impl<'a> Range<'a> {
     fn next_block(&mut self) -> Option<&'a Block> {
         self.sealed
             .next()
-            .map(|(_, block)| block)
+            .map(|(_, block)| &**block)
             .or_else(|| self.tail.take())
     }
 }
@@ -358,7 +386,7 @@ impl<'a> Iterator for Range<'a> {
 /// Entries of a range of ids, descending.
 #[derive(Clone, Debug)]
 pub struct RangeBack<'a> {
-    sealed: btree_map::Range<'a, StreamId, Block>,
+    sealed: btree_map::Range<'a, StreamId, Share<Block>>,
     at: Option<(&'a Block, usize)>,
     start: StreamId,
     end: StreamId,
@@ -383,7 +411,7 @@ impl<'a> Iterator for RangeBack<'a> {
             self.at = self
                 .sealed
                 .next_back()
-                .map(|(_, block)| (block, block.end()));
+                .map(|(_, block)| (&**block, block.end()));
         }
     }
 }

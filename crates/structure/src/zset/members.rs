@@ -16,8 +16,6 @@ struct Segment {
     fragments: Vec<u16>,
     refs: Vec<u32>,
     prefix: u64,
-    /// The snapshot that this segment was last handed to.
-    epoch: u32,
     depth: u8,
 }
 
@@ -27,7 +25,6 @@ impl Segment {
             fragments: Vec::with_capacity(capacity),
             refs: Vec::with_capacity(capacity),
             prefix,
-            epoch: 0,
             depth,
         }
     }
@@ -177,13 +174,6 @@ impl MemberTable {
         false
     }
 
-    /// The snapshot epoch of the segment that owns `hash`.
-    #[allow(dead_code, reason = "the snapshot pass reads it")]
-    pub(crate) fn epoch_mut(&mut self, hash: u64) -> &mut u32 {
-        let id = self.directory.find(hash) as usize;
-        &mut self.segments.get_mut(id).epoch
-    }
-
     fn split(&mut self, id: usize, rehash: &impl Fn(u32) -> u64) {
         let segment = self.segments.get_mut(id);
         let (prefix, depth, heap) = (segment.prefix, segment.depth, segment.heap_bytes());
@@ -192,7 +182,6 @@ impl MemberTable {
         let half = 1 << (64 - u32::from(deeper));
         let make = |prefix, range: std::ops::Range<usize>| {
             let mut made = Segment::new(prefix, deeper, grown_capacity(range.len()));
-            made.epoch = segment.epoch;
             for at in range {
                 let record = segment.refs[at];
                 let fragment = fragment(rehash(record), deeper);
@@ -252,7 +241,6 @@ impl MemberTable {
         let segment = self.segments.get_mut(left);
         let count = segment.refs.len() + gone.refs.len();
         let mut whole = Segment::new(segment.prefix, segment.depth - 1, grown_capacity(count));
-        whole.epoch = segment.epoch.min(gone.epoch);
         whole
             .fragments
             .extend(segment.fragments.iter().map(|f| f >> 1));

@@ -20,8 +20,10 @@
 //! Both would cost 8 bytes a member. It has to be found from the member (ZSCORE, ZADD), and the
 //! tree gets by with 16 bits of it.
 
+use crate::growth::copy_of;
 use crate::packed::chunks::Chunks;
 use crate::prefetch::prefetch;
+use crate::share::Share;
 
 const UNIT: usize = 4;
 const PAGE_BYTES: usize = 16 << 10;
@@ -47,8 +49,18 @@ struct Page {
     free_units: u32,
 }
 
+/// A copy takes as many bytes as the original.
+impl Clone for Page {
+    fn clone(&self) -> Self {
+        Self {
+            bytes: copy_of(&self.bytes),
+            free_units: self.free_units,
+        }
+    }
+}
+
 pub(crate) struct MemberStore {
-    pages: Vec<Page>,
+    pages: Vec<Share<Page>>,
     /// Numbers of pages that have been given back.
     vacant: Vec<u32>,
     /// Heads of the lists of free slots, by size.
@@ -188,7 +200,7 @@ impl MemberStore {
         let mut copy = [0; SIZES * UNIT + UNITS_MIN * UNIT];
         let copy = &mut copy[..units * UNIT];
         copy.copy_from_slice(&self.pages[source.0].bytes[source.1..source.1 + copy.len()]);
-        self.pages[target.0].bytes[target.1..target.1 + copy.len()].copy_from_slice(copy);
+        self.pages[target.0].get_mut().bytes[target.1..target.1 + copy.len()].copy_from_slice(copy);
         to
     }
 
@@ -196,10 +208,11 @@ impl MemberStore {
     pub(crate) fn release(&mut self, at: u32) {
         let (page, start) = place(at);
         let units = slot_units(&self.pages[page].bytes[start..]);
-        self.pages[page].free_units += units as u32;
+        let into = self.pages[page].get_mut();
+        into.free_units += units as u32;
+        into.bytes[start] = FREE;
+        into.bytes[start + 1] = units as u8;
         self.free_bytes += units * UNIT;
-        self.pages[page].bytes[start] = FREE;
-        self.pages[page].bytes[start + 1] = units as u8;
         if page == self.victim as usize {
             return;
         }
@@ -225,6 +238,34 @@ impl MemberStore {
         assert_eq!(self.heap, pages + far.sum::<usize>(), "bytes of members");
     }
 
+    /// The store as it is now: to be read, not to be changed.
+    pub(crate) fn freeze(&mut self) -> Self {
+        Self {
+            pages: self.pages.iter_mut().map(Share::share).collect(),
+            far: self.far.map(|far| far.clone()),
+            vacant: Vec::new(),
+            far_vacant: Vec::new(),
+            ..*self
+        }
+    }
+
+    /// All members with their scores, in no useful order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], f64)> {
+        (0u32..)
+            .zip(&self.pages)
+            .flat_map(|(number, page)| {
+                let mut start = 0;
+                std::iter::from_fn(move || {
+                    let slot = page.bytes.get(start..).filter(|rest| !rest.is_empty())?;
+                    let at = number << PAGE_UNITS_BITS | (start / UNIT) as u32;
+                    start += slot_units(slot) * UNIT;
+                    Some((slot[0] != FREE).then_some(at))
+                })
+            })
+            .flatten()
+            .map(|at| (self.member(at), self.score(at)))
+    }
+
     /// Frees about `budget` allocations of a store that is not used any more.
     pub(crate) fn free_some(&mut self, budget: usize) -> bool {
         for _ in 0..budget {
@@ -248,14 +289,14 @@ impl MemberStore {
 
     fn record_mut(&mut self, at: u32) -> &mut [u8] {
         let (page, start) = place(at);
-        &mut self.pages[page].bytes[start..]
+        &mut self.pages[page].get_mut().bytes[start..]
     }
 
     fn allocate(&mut self, units: usize) -> u32 {
         let head = self.free[units - UNITS_MIN];
         if head != NIL {
             self.unlink(head, units);
-            let page = &mut self.pages[place(head).0];
+            let page = self.pages[place(head).0].get_mut();
             page.free_units -= units as u32;
             self.free_bytes -= units * UNIT;
             return head;
@@ -265,7 +306,7 @@ impl MemberStore {
             self.tail = self.new_page();
         }
         let used_bytes = self.used_bytes;
-        let page = &mut self.pages[self.tail as usize].bytes;
+        let page = &mut self.pages[self.tail as usize].get_mut().bytes;
         let start = page.len();
         if start + bytes > page.capacity() {
             // Small sets grow their only page in steps.
@@ -280,10 +321,10 @@ impl MemberStore {
     }
 
     fn new_page(&mut self) -> u32 {
-        let page = Page {
+        let page = Share::new(Page {
             bytes: Vec::new(),
             free_units: 0,
-        };
+        });
         if let Some(number) = self.vacant.pop() {
             self.pages[number as usize] = page;
             return number;
@@ -327,7 +368,7 @@ impl MemberStore {
     }
 
     fn drop_victim(&mut self) {
-        let page = &mut self.pages[self.victim as usize];
+        let page = self.pages[self.victim as usize].get_mut();
         let bytes = std::mem::take(&mut page.bytes);
         debug_assert_eq!(page.free_units as usize * UNIT, bytes.len());
         page.free_units = 0;

@@ -94,6 +94,7 @@ enum Op {
     Remove(u16),
     Pop(bool),
     PopMany(u8),
+    Freeze,
 }
 
 fn score() -> impl Strategy<Value = f64> {
@@ -111,6 +112,7 @@ fn op() -> impl Strategy<Value = Op> {
         8 => any::<u16>().prop_map(Op::Remove),
         2 => any::<bool>().prop_map(Op::Pop),
         1 => any::<u8>().prop_map(Op::PopMany),
+        1 => Just(Op::Freeze),
     ]
 }
 
@@ -125,8 +127,17 @@ fn member_of(n: u16) -> Vec<u8> {
 
 fn run(ops: &[Op], members: u16, hasher: &impl Fn(&[u8]) -> u64) {
     let (mut set, mut model) = (SortedSet::new(), Model::default());
+    let mut frozen = Vec::new();
     for op in ops {
         match *op {
+            Op::Freeze => {
+                // A few at a time: some are let go before the set changes, and some after.
+                if frozen.len() > 2 {
+                    let (members, scores) = frozen.swap_remove(0);
+                    check_members(&members, &scores);
+                }
+                frozen.push((set.freeze(), model.scores.clone()));
+            }
             Op::Insert(n, score) => {
                 let member = member_of(n % members);
                 let want = model.insert(&member, score);
@@ -167,6 +178,21 @@ fn run(ops: &[Op], members: u16, hasher: &impl Fn(&[u8]) -> u64) {
         }
     }
     check(&set, &model, hasher);
+    drop(set);
+    for (members, scores) in frozen {
+        check_members(&members, &scores);
+    }
+}
+
+fn check_members(members: &Members, scores: &BTreeMap<Vec<u8>, f64>) {
+    assert_eq!(members.len(), scores.len());
+    let entry = |(member, score): (&[u8], f64)| (member.to_vec(), score.to_bits());
+    let mut got: Vec<_> = members.iter().map(entry).collect();
+    got.sort();
+    let want = scores
+        .iter()
+        .map(|(member, score)| (member.clone(), score.to_bits()));
+    assert!(got.into_iter().eq(want));
 }
 
 proptest! {
