@@ -32,8 +32,9 @@ use crate::object::{Kind, Object, OwnedValue};
 use crate::settings::Settings;
 use lzf::Compressor;
 
+pub use collection::write_members;
 pub use cursor::{Cursor, Length, Source};
-pub use string::{write_int, write_number, write_plain, write_string};
+pub use string::{compress_marked, write_int, write_number, write_plain, write_string};
 
 /// The newest version that we write and read.
 pub const VERSION: u16 = 15;
@@ -124,6 +125,8 @@ pub struct Forms {
     compressor: Option<Compressor>,
     /// The last compressed string.
     packed: Vec<u8>,
+    /// Where long strings begin that somebody else is to compress.
+    marks: Option<Vec<usize>>,
 }
 
 impl Forms {
@@ -133,7 +136,22 @@ impl Forms {
             format,
             compressor: compress.then(Compressor::new),
             packed: Vec::new(),
+            marks: None,
         }
+    }
+
+    /// Values for `format` of which long strings are left as they are, and their places noted:
+    /// somebody else compresses them ([`compress_marked`]).
+    pub fn marking(format: Format) -> Self {
+        Self {
+            marks: Some(Vec::new()),
+            ..Self::new(format, false)
+        }
+    }
+
+    /// Where in the buffer strings begin that are to be compressed, since the last call.
+    pub fn take_marks(&mut self) -> Vec<usize> {
+        self.marks.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// The server that must understand what is written.
@@ -142,7 +160,7 @@ impl Forms {
     }
 
     fn compresses(&self) -> bool {
-        self.compressor.is_some()
+        self.compressor.is_some() || self.marks.is_some()
     }
 }
 

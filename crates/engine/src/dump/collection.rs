@@ -124,6 +124,24 @@ fn write_sorted_set<K: Sink>(
     });
 }
 
+/// Writes the type, the key and the members of a sorted set.
+pub fn write_members<K: Sink>(
+    out: &mut K,
+    forms: &mut Forms,
+    key: Option<&[u8]>,
+    members: &structure::zset::Members,
+) {
+    let buf = out.buf();
+    head(buf, forms, kind::ZSET, key);
+    write_number(buf, members.len() as u64);
+    for (member, score) in members.iter() {
+        let buf = out.buf();
+        write_string(buf, forms, member);
+        buf.extend(score.to_le_bytes());
+        out.spill();
+    }
+}
+
 fn write_hash<K: Sink>(
     out: &mut K,
     forms: &mut Forms,

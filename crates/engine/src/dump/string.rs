@@ -6,7 +6,7 @@
 //!         | 11000011 length, length, compressed
 //! ```
 
-use super::Forms;
+use super::{Cursor, Damaged, Forms, Length, Sink};
 
 /// A string that is an integer of 8 bits.
 pub(super) const INT_8: u8 = 0;
@@ -75,6 +75,11 @@ pub fn write_int(out: &mut Vec<u8>, int: i64) {
 /// Writes a string that is no integer, or is to be kept as it is.
 pub fn write_plain(out: &mut Vec<u8>, forms: &mut Forms, bytes: &[u8]) {
     if bytes.len() > UNCOMPRESSED_MAX
+        && let Some(marks) = &mut forms.marks
+    {
+        marks.push(out.len());
+    }
+    if bytes.len() > UNCOMPRESSED_MAX
         && let Some(compressor) = &mut forms.compressor
     {
         let packed = &mut forms.packed;
@@ -92,4 +97,31 @@ pub fn write_plain(out: &mut Vec<u8>, forms: &mut Forms, bytes: &[u8]) {
     }
     write_number(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
+}
+
+/// Appends `bytes` to `out` with the strings compressed that begin at `marks`, in ascending order.
+///
+/// # Errors
+/// [`Damaged`] where there is none at a mark.
+pub fn compress_marked<K: Sink>(
+    out: &mut K,
+    forms: &mut Forms,
+    bytes: &[u8],
+    marks: &[usize],
+) -> Result<(), Damaged> {
+    let mut at = 0;
+    for &mark in marks {
+        let before = bytes.get(at..mark).ok_or(Damaged)?;
+        out.buf().extend_from_slice(before);
+        let mut from = Cursor::new(&bytes[mark..], u64::MAX);
+        let Length::Plain(len) = from.length()? else {
+            return Err(Damaged);
+        };
+        let len = from.fitting(len)?;
+        write_plain(out.buf(), forms, from.bytes(len)?);
+        at = bytes.len() - from.source().len();
+        out.spill();
+    }
+    out.buf().extend_from_slice(&bytes[at..]);
+    Ok(())
 }

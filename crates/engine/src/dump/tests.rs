@@ -232,3 +232,30 @@ fn hashes_of_named_fields_are_read() {
         }
     }
 }
+
+#[test]
+fn marked_strings_are_compressed_later_as_they_would_have_been_at_once() {
+    let values = [
+        vec![b'a'; 300],
+        b"short".to_vec(),
+        (0..=255).collect(),
+        vec![b'b'; 30],
+    ];
+    let (mut at_once, mut marked) = (Vec::new(), Vec::new());
+    let mut forms = Forms::new(Format::Redis8_10, true);
+    let mut marking = Forms::marking(Format::Redis8_10);
+    for value in &values {
+        let (value, key) = (
+            ValueRef::Bytes(value),
+            Some(&b"a key that is long, long, long"[..]),
+        );
+        write_value(&mut at_once, &mut forms, key, value).unwrap();
+        write_value(&mut marked, &mut marking, key, value).unwrap();
+    }
+    let marks = marking.take_marks();
+    let mut later = Vec::new();
+    compress_marked(&mut later, &mut forms, &marked, &marks).unwrap();
+    assert!(later.len() < marked.len());
+    assert_eq!(later, at_once);
+    assert!(marking.take_marks().is_empty());
+}
