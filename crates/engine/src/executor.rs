@@ -28,6 +28,7 @@ use crate::stats::ThreadStats;
 
 mod eviction;
 mod expiry;
+mod limits;
 mod logging;
 mod replaying;
 mod waking;
@@ -55,8 +56,8 @@ pub struct Executor<'k, L: RawLock> {
     /// Keys whose line could not be served to its end because a stripe that the next in line needs
     /// was taken, and all stripes that were needed so far.
     retry: VecDeque<(StripeSet, ReadyKey)>,
-    /// Whether memory is past its limit and nothing can be evicted.
-    is_full: bool,
+    /// What is refused at present: [`limits::FULL`], [`limits::UNSAVED`].
+    limits: u8,
     /// Effects that nobody has taken yet.
     frames: Frames,
     /// Whether a transaction runs, whose effects are one frame.
@@ -96,7 +97,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             together_max: TOGETHER_MAX,
             together: (0, 0),
             retry: VecDeque::new(),
-            is_full: false,
+            limits: 0,
             frames: Frames::default(),
             in_transaction: false,
             is_replaying: false,
@@ -111,6 +112,11 @@ impl<'k, L: RawLock> Executor<'k, L> {
     /// Whether each command is timed by itself, however quick: it costs a little.
     pub fn time_each(&mut self, on: bool) {
         self.together_max = if on { 0 } else { TOGETHER_MAX };
+    }
+
+    /// Lets go of the stripes that were kept from the command before.
+    pub fn let_go(&mut self) {
+        self.guard = None;
     }
 
     /// Values to be freed when there is time.
@@ -205,7 +211,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
         {
             return self.finish(session, None, 0, host, out, mark);
         }
-        if self.is_full && self.refuse_as_full(session, entry, settings, out) {
+        if self.limits != 0 && self.refuse_by_limits(session, entry, settings, out) {
             return self.finish(session, None, 0, host, out, mark);
         }
         if !self.keyspace.shared.is_serving() && self.refuse_by_phase(session, entry, out) {

@@ -51,6 +51,7 @@ pub struct Db {
 /// One stripe: everything that belongs to its keys.
 pub struct Stripe {
     dbs: Vec<Db>,
+    flushed: Vec<Table<Object>>,
     seed: Seed,
     bits: u32,
     buckets: u32,
@@ -439,6 +440,7 @@ impl Stripe {
         let buckets = (45.0 * 2f64.powf(index as f64 / count as f64)) as u32;
         Self {
             dbs: Vec::new(),
+            flushed: Vec::new(),
             seed,
             bits,
             buckets,
@@ -471,11 +473,26 @@ impl Stripe {
         &mut self.dbs[db as usize]
     }
 
-    /// Takes database `db` away whole.
-    pub fn take_db(&mut self, db: u32) -> Option<Db> {
+    /// Empties database `db` and returns how many keys there were. They go to `graveyard` whole,
+    /// or wait until a snapshot that needs them has seen them.
+    pub fn flush_db(&mut self, db: u32, graveyard: &mut Graveyard) -> usize {
         let fresh = Db::new(self.seed, self.bits, self.buckets);
-        let slot = self.dbs.get_mut(db as usize)?;
-        Some(std::mem::replace(slot, fresh))
+        let Some(slot) = self.dbs.get_mut(db as usize) else {
+            return 0;
+        };
+        let taken = std::mem::replace(slot, fresh);
+        let count = taken.table.len();
+        if taken.table.is_passing() {
+            self.flushed.push(taken.table);
+        } else {
+            graveyard.bury_table(taken.table);
+        }
+        count
+    }
+
+    /// Tables that were flushed and that a snapshot still needs.
+    pub fn flushed_mut(&mut self) -> &mut Vec<Table<Object>> {
+        &mut self.flushed
     }
 
     /// Exchanges two databases.
@@ -618,10 +635,11 @@ impl Graveyard {
         }
     }
 
-    /// Takes a whole database.
-    pub fn bury_db(&mut self, db: Db) {
-        if !db.table.is_empty() {
-            self.tables.push(db.table);
+    /// Takes a whole table.
+    pub fn bury_table(&mut self, table: Table<Object>) {
+        debug_assert!(!table.is_passing(), "a snapshot needs this table");
+        if !table.is_empty() {
+            self.tables.push(table);
         }
     }
 

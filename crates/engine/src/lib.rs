@@ -29,6 +29,7 @@ pub mod regex;
 pub mod replay;
 pub mod session;
 pub mod settings;
+pub mod snapshot;
 pub mod stats;
 pub mod wheel;
 

@@ -1,5 +1,6 @@
 //! Values that are not strings.
 
+pub mod frozen;
 pub mod hash;
 pub mod set;
 pub mod sorted_set;
@@ -15,6 +16,7 @@ use structure::stream::Stream;
 
 use crate::settings::Settings;
 
+pub use frozen::Frozen;
 pub use hash::Hash;
 pub use set::Set;
 pub use sorted_set::SortedSet;

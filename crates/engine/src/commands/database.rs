@@ -140,11 +140,8 @@ pub fn flush(cx: &mut Context<'_>, index: usize, db: u32) {
     let gone = waited.into_iter().filter(|key| there(stripe, key));
     let gone = gone.map(|key| (db, shared.hash(&key), key));
     cx.effects.ready.extend(gone);
-    let Some(taken) = stripe.take_db(db) else {
-        return;
-    };
-    stripe.stats.changes += taken.table.len() as u64;
-    cx.effects.graveyard.bury_db(taken);
+    let count = stripe.flush_db(db, &mut cx.effects.graveyard);
+    stripe.stats.changes += count as u64;
 }
 
 fn holds(stripe: &Stripe, db: u32, hash: u64, key: &[u8]) -> bool {

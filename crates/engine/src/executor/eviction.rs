@@ -14,19 +14,16 @@
 //! A list through all keys costs 16 bytes a key and a write to its neighbours with each use. The
 //! keys are spread over the stripes by their hashes, so a sample of one stripe is a sample of all.
 
-use command::Flags;
-use resp::Output;
 use structure::record::RecordRef;
 use structure::stripes::{RawLock, StripeSet};
 
-use super::Executor;
+use super::{Executor, limits};
+use crate::Object;
 use crate::context::{Context, aged};
-use crate::handler::Entry;
 use crate::host::{ClientId, Host};
 use crate::keyspace::Stripe;
 use crate::session::Session;
 use crate::settings::{Eviction, Order, Settings};
-use crate::{CommandError, Object};
 
 /// Keys that one call evicts at most.
 const EVICTED_MAX: usize = 256;
@@ -39,7 +36,7 @@ impl<L: RawLock> Executor<'_, L> {
     /// Evicts keys while memory is past `maxmemory`, with bounded work. To be called before a
     /// window of requests, where a limit is set.
     pub fn make_room(&mut self, settings: &Settings, host: &mut dyn Host, now_ms: u64) {
-        self.is_full = false;
+        self.limits &= !limits::FULL;
         for _ in 0..EVICTED_MAX {
             if settings.maxmemory == 0 || host.used_bytes() <= settings.maxmemory {
                 return;
@@ -51,39 +48,10 @@ impl<L: RawLock> Executor<'_, L> {
                 continue;
             }
             if !self.evict_one(settings, host, now_ms) {
-                self.is_full = true;
+                self.limits |= limits::FULL;
                 return;
             }
         }
-    }
-
-    /// Refuses a command that needs memory where there is none.
-    #[cold]
-    pub(super) fn refuse_as_full(
-        &mut self,
-        session: &mut Session,
-        entry: &Entry,
-        settings: &Settings,
-        out: &mut Output,
-    ) -> bool {
-        if settings.maxmemory == 0 {
-            self.is_full = false;
-            return false;
-        }
-        if entry.flags.has(Flags::DENYOOM) {
-            self.refuse(session, entry, &CommandError::OutOfMemory, out);
-            return true;
-        }
-        let table = &self.keyspace.shared.table;
-        let needs_memory = |id: u16| table.entries()[usize::from(id)].flags.has(Flags::DENYOOM);
-        let queued = session.multi.iter().flat_map(|multi| &multi.queued);
-        if entry.command.name != "exec" || !queued.map(|(id, _)| *id).any(needs_memory) {
-            return false;
-        }
-        if let Some(multi) = &mut session.multi {
-            multi.refusal = Some(CommandError::OutOfMemory);
-        }
-        false
     }
 
     /// Evicts one key. False where no stripe has one that may go.
@@ -220,12 +188,13 @@ mod tests {
     use std::any::Any;
     use std::sync::Arc;
 
-    use resp::{Args, OwnedArgs};
+    use resp::{Args, Output, OwnedArgs};
     use structure::hash::Seed;
     use structure::stripes::NoLock;
 
     use super::*;
     use crate::Table;
+    use crate::handler::Entry;
     use crate::keyspace::Keyspace;
     use crate::pubsub::Push;
     use crate::stats::ThreadStats;

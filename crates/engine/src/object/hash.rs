@@ -109,6 +109,19 @@ impl Hash {
         DEADLINE_MAX
     };
 
+    /// A big one as it is now, to be read by somebody else; `None` for one that is quickly copied.
+    pub fn freeze(&mut self) -> Option<Self> {
+        let Form::Large(large) = &mut self.form else {
+            return None;
+        };
+        Some(Self {
+            form: Form::Large(Box::new(Large {
+                table: large.table.freeze(),
+                hinted: large.hinted,
+            })),
+        })
+    }
+
     /// As OBJECT ENCODING says it.
     pub fn encoding(&self) -> &'static str {
         match self.form {

@@ -102,6 +102,16 @@ impl Set {
         }
     }
 
+    /// A big one as it is now, to be read by somebody else; `None` for one that is quickly copied.
+    pub fn freeze(&mut self) -> Option<Self> {
+        let Form::Table(table) = &mut self.form else {
+            return None;
+        };
+        Some(Self {
+            form: Form::Table(Box::new(table.freeze())),
+        })
+    }
+
     /// As OBJECT ENCODING says it.
     pub fn encoding(&self) -> &'static str {
         match self.form {

@@ -57,6 +57,15 @@ impl SortedSet {
         set
     }
 
+    /// The members of a big one as they are now, to be read by somebody else; `None` for one that
+    /// is quickly copied.
+    pub fn freeze(&mut self) -> Option<structure::zset::Members> {
+        match &mut self.form {
+            Form::Small(_) => None,
+            Form::Large(set) => Some(set.freeze()),
+        }
+    }
+
     /// As OBJECT ENCODING says it.
     pub fn encoding(&self) -> &'static str {
         match self.form {
