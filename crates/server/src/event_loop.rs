@@ -36,6 +36,7 @@ mod clients;
 mod connections;
 mod periodic;
 mod requests;
+mod saving;
 
 use connections::Connections;
 
@@ -92,6 +93,13 @@ pub struct EventLoop<'k, L: RawLock> {
     ticks_per_us: f64,
     /// From how many ticks on a command goes to the slow log.
     slow_ticks: u64,
+    /// This loop's part of a snapshot under way.
+    saving: Option<saving::Saving>,
+    /// How many snapshots this loop has seen begin.
+    snapshots_seen: u64,
+    next_save_check_ms: u64,
+    /// When anything came from a client last: Unix milliseconds.
+    active_ms: u64,
 }
 
 /// Adds to a counter that only the client's own thread writes: a plain store, no locked one.
@@ -157,6 +165,10 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             expire_from: 0,
             ticks_per_us: 1000.0,
             slow_ticks: u64::MAX,
+            saving: None,
+            snapshots_seen: 0,
+            next_save_check_ms: 0,
+            active_ms: 0,
             shared,
         })
     }
@@ -176,6 +188,7 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             if self.config_version != self.shared.config_version.load(Ordering::Acquire) {
                 self.adopt_config();
             }
+            self.refuse_writes();
             for index in 0..ready {
                 let event = self.epoll.event(index);
                 match event.token {
@@ -183,6 +196,7 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
                     TOKEN_SIGNALS => self.take_signals(),
                     token if token >= TOKEN_LISTENERS => self.accept(token - TOKEN_LISTENERS),
                     token => {
+                        self.active_ms = self.now_ms;
                         if event.writable {
                             self.flush_at(token);
                         }
@@ -204,6 +218,9 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             }
         }
         self.close_all();
+        if self.host.thread == 0 {
+            persistence::snapshot::abandon(&self.shared);
+        }
     }
 
     /// This thread's counters.
@@ -231,6 +248,9 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             self.executor.graveyard().free_some(FREE_BUDGET);
             self.publish_graveyard();
         }
+        if self.saving.is_some() || self.snapshots_seen != self.shared.snapshots.begun() {
+            self.save_some();
+        }
     }
 
     /// How long the next wait may be.
@@ -254,7 +274,11 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
         } else {
             sys::unix_us().div_ceil(1000)
         };
-        i32::try_from(until.saturating_sub(now)).unwrap_or(i32::MAX)
+        let wait_ms = i32::try_from(until.saturating_sub(now)).unwrap_or(i32::MAX);
+        match self.saving_wait_ms() {
+            Some(most) => wait_ms.min(most),
+            None => wait_ms,
+        }
     }
 
     fn adopt_config(&mut self) {

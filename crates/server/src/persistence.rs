@@ -9,6 +9,7 @@
 
 mod insert;
 mod load;
+pub mod snapshot;
 mod status;
 
 use std::sync::atomic::Ordering;
@@ -25,6 +26,7 @@ use crate::shared::Shared;
 use crate::{notice, sys, warning};
 
 pub use load::{Loading, load_at_once};
+pub use snapshot::Snapshots;
 pub use status::Status;
 
 /// The server goes on: why was written to the log.
@@ -82,6 +84,8 @@ pub fn save(
 ) -> Result<(), SaveError> {
     let name = file_name(config);
     let mut keys = 0;
+    snapshot::abandon(shared);
+    shared.persistence.save_begins();
     let saved = rdb::save(
         &Disk::new(&config.dir),
         &name,

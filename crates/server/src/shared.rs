@@ -53,6 +53,8 @@ pub struct Shared {
     pub pause: Pause,
     /// How saving and loading stand.
     pub persistence: crate::persistence::Status,
+    /// Snapshots in the background.
+    pub snapshots: crate::persistence::Snapshots,
     /// Set when the server is to stop.
     pub shutdown: AtomicBool,
     /// When the server started: Unix microseconds.
@@ -360,6 +362,7 @@ impl Shared {
             slowlog: Mutex::default(),
             pause: Pause::default(),
             persistence: crate::persistence::Status::new(crate::sys::unix_us() / 1_000_000),
+            snapshots: crate::persistence::Snapshots::default(),
             shutdown: AtomicBool::new(false),
             started_us: crate::sys::unix_us(),
             started_ticks: structure::ticks::now(),

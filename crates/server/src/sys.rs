@@ -254,6 +254,13 @@ impl Signals {
     }
 }
 
+/// Has this thread step back behind others where there are fewer cores than work.
+pub fn step_back() {
+    // SAFETY: the call takes numbers alone; 0 is the calling thread. Where it is refused, all stays
+    // as it is.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
+}
+
 /// Unix time in microseconds.
 #[inline]
 pub fn unix_us() -> u64 {

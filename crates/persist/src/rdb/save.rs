@@ -3,7 +3,10 @@
 use std::io::Write;
 
 use crc::{Digest, Table};
-use engine::dump::{CHECKSUM, Sink, Unwritable};
+use engine::dump::{CHECKSUM, Damaged, Sink, Unwritable, compress_marked};
+use engine::object::Frozen;
+use engine::snapshot::Big;
+use structure::record::ValueRef;
 
 use super::write::{Encoder, Entry};
 use crate::storage::{Storage, StorageFile};
@@ -129,6 +132,39 @@ impl<W: Write> Saver<W> {
                 why,
             });
         }
+        self.after()
+    }
+
+    /// A key with a big value.
+    ///
+    /// # Errors
+    /// As [`Saver::entry`].
+    pub fn big(&mut self, big: &Big, access: u32) -> Result<(), SaveError> {
+        match &big.value {
+            Frozen::Object(object) => self.entry(Entry {
+                key: &big.key,
+                deadline: big.deadline,
+                access,
+                value: ValueRef::Object(object),
+            }),
+            Frozen::Members(members) => {
+                let to = &mut self.to;
+                let encoder = &mut self.encoder;
+                encoder.members(to, &big.key, big.deadline, access, members);
+                self.after()
+            }
+        }
+    }
+
+    /// Parts that are bytes already, in which the strings that begin at `marks` are still to be
+    /// compressed.
+    ///
+    /// # Errors
+    /// Where they could not be written, or no string begins at a mark.
+    pub fn marked(&mut self, bytes: &[u8], marks: &[usize]) -> Result<(), SaveError> {
+        let forms = self.encoder.forms();
+        compress_marked(&mut self.to, forms, bytes, marks)
+            .map_err(|Damaged| std::io::Error::other("no string begins at a mark"))?;
         self.after()
     }
 

@@ -79,6 +79,16 @@ impl Encoder {
         }
     }
 
+    /// As [`Encoder::new`], but where strings are to be compressed it only notes where they are.
+    pub fn marking(format: Format, compress: bool, uses: Uses) -> Self {
+        let forms = if compress {
+            Forms::marking(format)
+        } else {
+            Forms::new(format, false)
+        };
+        Self { forms, uses }
+    }
+
     /// How values are written.
     pub fn forms(&mut self) -> &mut Forms {
         &mut self.forms
@@ -135,6 +145,19 @@ impl Encoder {
     pub fn entry(&mut self, out: &mut impl Sink, entry: Entry<'_>) -> Result<(), Unwritable> {
         self.entry_facts(out.buf(), entry.deadline, entry.access);
         write_value(out, &mut self.forms, Some(entry.key), entry.value)
+    }
+
+    /// A key with the members of a sorted set.
+    pub fn members(
+        &mut self,
+        out: &mut impl Sink,
+        key: &[u8],
+        deadline: Option<u64>,
+        access: u32,
+        members: &structure::zset::Members,
+    ) {
+        self.entry_facts(out.buf(), deadline, access);
+        engine::dump::write_members(out, &mut self.forms, Some(key), members);
     }
 
     /// What stands before the type of a key's value: its deadline, and when it was used.

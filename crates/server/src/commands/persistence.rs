@@ -10,12 +10,15 @@ use resp::{Args, Writer};
 
 use crate::host::ThreadHost;
 use crate::persistence;
+use crate::persistence::snapshot::{self, Busy, Target};
 
 /// The family.
 pub const COMMANDS: &[Command] = &[BGREWRITEAOF, BGSAVE, LASTSAVE, SAVE];
 
 const NO_FILES: CommandError =
     CommandError::text("ERR this version writes no files in the background");
+
+const SAVING: CommandError = CommandError::text("ERR Background save already in progress");
 
 const BGREWRITEAOF: Command = Command {
     name: "bgrewriteaof",
@@ -48,15 +51,36 @@ const BGSAVE: Command = Command {
     args: &[flag("SCHEDULE").since("3.2.2").optional()],
     reply: &[Shape::Simple],
     history: &[("3.2.2", "Takes `SCHEDULE`.")],
-    ..runs(bgsave)
+    ..runs_on_all(bgsave)
 };
 
-fn bgsave(_: &mut Context<'_>, args: Args<'_>, _: &mut Writer<'_>) -> Result<(), CommandError> {
-    match args.len() {
-        1 => Err(NO_FILES),
-        2 if args.is(1, "SCHEDULE") => Err(NO_FILES),
-        _ => Err(CommandError::Syntax),
+fn bgsave(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
+    let may_wait = match args.len() {
+        1 => false,
+        2 if args.is(1, "SCHEDULE") => true,
+        _ => return Err(CommandError::Syntax),
+    };
+    let shared = ThreadHost::of(cx).shared.clone();
+    let begun = snapshot::start(&shared, cx.shared, &mut cx.keyspace, Target::Rdb);
+    match begun {
+        Ok(_) => out.simple("Background saving started"),
+        Err(Busy::Snapshot) => {
+            return Err(CommandError::text(
+                "ERR Background save already in progress",
+            ));
+        }
+        Err(Busy::Base) if may_wait => {
+            shared.snapshots.is_scheduled.store(true, Ordering::Relaxed);
+            out.simple("Background saving scheduled");
+        }
+        Err(Busy::Base) => {
+            return Err(CommandError::text(
+                "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE \
+                 SCHEDULE in order to schedule a BGSAVE whenever possible.",
+            ));
+        }
     }
+    Ok(())
 }
 
 const LASTSAVE: Command = Command {
@@ -98,6 +122,9 @@ const SAVE: Command = Command {
 fn save(cx: &mut Context<'_>, _: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let host = ThreadHost::of(cx);
     let (shared, config) = (host.shared.clone(), host.config.clone());
+    if shared.snapshots.busy() == Some(Busy::Snapshot) {
+        return Err(SAVING);
+    }
     match persistence::save(&shared, &config, &cx.keyspace) {
         Ok(()) => {
             out.ok();

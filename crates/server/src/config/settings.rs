@@ -100,6 +100,7 @@ pub struct Settings {
     pub dbfilename: Box<[u8]>,
     pub rdbcompression: bool,
     pub rdbchecksum: bool,
+    pub stop_writes_on_bgsave_error: bool,
     /// The server that must understand snapshots.
     pub rdb_format: Format,
     /// Whether what has no place here is left out of a snapshot that is loaded.
@@ -283,6 +284,7 @@ impl Settings {
             dbfilename: from.text("dbfilename"),
             rdbcompression: from.on("rdbcompression"),
             rdbchecksum: from.on("rdbchecksum"),
+            stop_writes_on_bgsave_error: from.on("stop-writes-on-bgsave-error"),
             rdb_format: match from.choice("tidemill-rdb-format") {
                 1 => Format::Redis7_0,
                 2 => Format::Valkey9_1,

@@ -515,7 +515,7 @@ const SAVING: Group = Group {
              are left out when it is loaded; otherwise the server does not start with it.",
         ),
         switch("stop-writes-on-bgsave-error", "yes")
-            .accepted("Whether writes fail after a snapshot could not be written."),
+            .acts("Whether writes fail after a snapshot could not be written."),
         switch("rdb-save-incremental-fsync", "yes")
             .accepted("Whether a snapshot goes to the disk little by little."),
         switch("rdb-del-sync-files", "no")

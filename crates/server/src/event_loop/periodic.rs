@@ -32,6 +32,9 @@ impl<L: RawLock> EventLoop<'_, L> {
             self.next_tick_ms = self.now_ms + IDLE_TICK_MS;
             return;
         }
+        if self.host.thread == 0 {
+            self.save_if_due();
+        }
         if self.settings.maxmemory > 0 {
             self.executor
                 .make_room(&self.settings, &mut self.host, self.now_ms);
@@ -61,7 +64,7 @@ impl<L: RawLock> EventLoop<'_, L> {
     }
 
     /// How many stripes this thread looks after: number `n` of them is `thread + n * threads`.
-    fn own_stripes(&self) -> usize {
+    pub(super) fn own_stripes(&self) -> usize {
         let count = self.executor.keyspace().stripes.count();
         count
             .saturating_sub(usize::from(self.host.thread))
@@ -69,7 +72,7 @@ impl<L: RawLock> EventLoop<'_, L> {
     }
 
     /// Stripe number `own` of those that this thread looks after.
-    fn own_stripe(&self, own: usize) -> usize {
+    pub(super) fn own_stripe(&self, own: usize) -> usize {
         usize::from(self.host.thread) + own * self.shared.inboxes.len()
     }
 

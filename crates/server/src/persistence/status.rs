@@ -1,6 +1,6 @@
 //! How saving and loading stand: what INFO and LASTSAVE tell.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -11,12 +11,18 @@ pub struct Status {
     pub last_save_s: AtomicU64,
     /// Changes before the last snapshot.
     pub changes_saved: AtomicU64,
-    /// Whether the last try to write a snapshot failed.
+    /// Whether the last snapshot in the background failed, and none was written since.
     pub last_save_failed: AtomicBool,
-    /// Snapshots written.
+    /// Snapshots begun.
     pub saves: AtomicU64,
-    /// Tries to write one that failed since the last that did not.
+    /// Snapshots in the background that failed since one was written.
     pub failures: AtomicU64,
+    /// When the last one in the background began: Unix seconds.
+    pub last_try_s: AtomicU64,
+    /// Seconds that the last one in the background took; -1 where there was none.
+    pub last_took_s: AtomicI64,
+    /// Bytes that writers had handed over at most while it was made.
+    pub last_held_bytes: AtomicU64,
     /// When loading began: Unix seconds.
     pub loading_since_s: AtomicU64,
     /// Bytes to be loaded.
@@ -38,8 +44,14 @@ impl Status {
     pub fn new(now_s: u64) -> Self {
         Self {
             last_save_s: AtomicU64::new(now_s),
+            last_took_s: AtomicI64::new(-1),
             ..Self::default()
         }
+    }
+
+    /// A snapshot is begun.
+    pub fn save_begins(&self) {
+        self.saves.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A snapshot was written: it holds the first `changes` changes.
@@ -47,12 +59,11 @@ impl Status {
         self.changes_saved.store(changes, Ordering::Relaxed);
         self.last_save_s.store(now_s, Ordering::Relaxed);
         self.last_save_failed.store(false, Ordering::Relaxed);
-        self.saves.fetch_add(1, Ordering::Relaxed);
         self.failures.store(0, Ordering::Relaxed);
     }
 
-    /// A snapshot could not be written.
-    pub fn save_failed(&self) {
+    /// A snapshot could not be written in the background.
+    pub fn bgsave_failed(&self) {
         self.last_save_failed.store(true, Ordering::Relaxed);
         self.failures.fetch_add(1, Ordering::Relaxed);
     }

@@ -7,6 +7,7 @@ mod blocking;
 mod limits;
 mod messages;
 mod protocol;
+mod snapshots;
 mod stress;
 
 use std::path::Path;

@@ -108,7 +108,7 @@ fn where_nothing_can_be_written_the_server_goes_on() {
     let server = start(
         ours(),
         &folder,
-        &[&options[..], &["--save", "1 1"]].concat(),
+        &[&options[..], &["--save", "3600 1"]].concat(),
     );
     let mut client = connect(&server);
     ask(&mut client, "SET k v");

@@ -17,6 +17,7 @@ use super::facts::{Facts, system_bytes};
 use super::lines;
 use crate::config::REDIS_VERSION;
 use crate::persistence::Status;
+use crate::persistence::snapshot::{Busy, Job};
 use crate::sys::{CpuOf, cpu_time};
 
 /// A section of INFO.
@@ -321,20 +322,45 @@ const MEMORY: &[Field] = &[
     }),
 ];
 
+/// A number of the snapshot under way; 0 where there is none.
+fn of_job(facts: &Facts, number: impl Fn(&Job) -> u64) -> u64 {
+    facts.shared.snapshots.job().map_or(0, |job| number(&job))
+}
+
 const PERSISTENCE: &[Field] = &[
     ("loading", |facts| show(u8::from(is_loading(facts)))),
     ("async_loading", zero),
-    ("current_cow_peak", zero),
-    ("current_cow_size", zero),
+    // Nothing is copied when written to: these are bytes that a snapshot holds beside the data.
+    ("current_cow_peak", |facts| {
+        show(of_job(facts, |job| {
+            job.progress.held_bytes_max.load(Ordering::Relaxed)
+        }))
+    }),
+    ("current_cow_size", |facts| {
+        show(of_job(facts, Job::memory_bytes))
+    }),
     ("current_cow_size_age", zero),
-    ("current_fork_perc", zero_percent),
-    ("current_save_keys_processed", zero),
-    ("current_save_keys_total", zero),
+    ("current_fork_perc", |facts| {
+        let done = of_job(facts, |job| job.progress.keys.load(Ordering::Relaxed));
+        let all = of_job(facts, |job| job.cut.keys).max(1);
+        format!("{:.2}", ratio(done * 100, all))
+    }),
+    ("current_save_keys_processed", |facts| {
+        show(of_job(facts, |job| {
+            job.progress.keys.load(Ordering::Relaxed)
+        }))
+    }),
+    ("current_save_keys_total", |facts| {
+        show(of_job(facts, |job| job.cut.keys))
+    }),
     ("rdb_changes_since_last_save", |facts| {
         let saved = of_persistence(facts, |status| &status.changes_saved);
         show(facts.keyspace.changes.saturating_sub(saved))
     }),
-    ("rdb_bgsave_in_progress", zero),
+    ("rdb_bgsave_in_progress", |facts| {
+        let busy = facts.shared.snapshots.busy();
+        show(u8::from(busy == Some(Busy::Snapshot)))
+    }),
     ("rdb_last_save_time", |facts| {
         show(of_persistence(facts, |status| &status.last_save_s))
     }),
@@ -343,15 +369,25 @@ const PERSISTENCE: &[Field] = &[
         let failed = failed.load(Ordering::Relaxed);
         if failed { "err" } else { "ok" }.to_owned()
     }),
-    ("rdb_last_bgsave_time_sec", unknown),
-    ("rdb_current_bgsave_time_sec", unknown),
+    ("rdb_last_bgsave_time_sec", |facts| {
+        let took_s = &facts.shared.persistence.last_took_s;
+        show(took_s.load(Ordering::Relaxed))
+    }),
+    ("rdb_current_bgsave_time_sec", |facts| {
+        match facts.shared.snapshots.job() {
+            Some(job) => show(facts.now_us.saturating_sub(job.began_us) / 1_000_000),
+            None => unknown(facts),
+        }
+    }),
     ("rdb_saves", |facts| {
         show(of_persistence(facts, |status| &status.saves))
     }),
     ("rdb_saves_consecutive_failures", |facts| {
         show(of_persistence(facts, |status| &status.failures))
     }),
-    ("rdb_last_cow_size", zero),
+    ("rdb_last_cow_size", |facts| {
+        show(of_persistence(facts, |status| &status.last_held_bytes))
+    }),
     ("rdb_last_load_keys_expired", |facts| {
         show(of_persistence(facts, |status| &status.keys_expired))
     }),
