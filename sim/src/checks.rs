@@ -40,12 +40,26 @@ impl Sim {
         self.check_watchers()?;
         self.check_subscriptions()?;
         self.check_nobody_waits_in_vain()?;
+        self.check_replay()?;
         for index in 0..self.engine.keyspace().stripes.count() {
             if deep {
                 with_stripe(&self.engine, index, Stripe::check_invariants);
             }
         }
         Ok(())
+    }
+
+    /// What the log says, played by another engine, is what there is.
+    fn check_replay(&mut self) -> Result<(), String> {
+        let Some(twin) = &mut self.twin else {
+            return Ok(());
+        };
+        let log = self.engine.take_log();
+        twin.play(&log, self.engine.settings())?;
+        match twin.differs(self.engine.keyspace(), self.engine.now_ms()) {
+            None => Ok(()),
+            Some(difference) => Err(difference),
+        }
     }
 
     fn each_stripe(&self, mut look: impl FnMut(&Stripe)) {

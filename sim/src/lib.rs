@@ -3,7 +3,8 @@
 //! A run is a number of steps. Each does one thing (a client's command, a jump of the clock, a
 //! client that hangs up, CLIENT UNBLOCK) and is followed by an account of all elements of keys
 //! whose contents are known ([`ledger`]); every so often everything that the engine keeps is
-//! compared with everything that it counts ([`checks`]). Commands come from two sources: [`tame`]
+//! compared with everything that it counts ([`checks`]), and, in most runs, with a second engine
+//! that plays the log of the first ([`testkit::Twin`]). Commands come from two sources: [`tame`]
 //! ones on those keys, and [`wild`] ones, drawn from the declarations of all commands, on others.
 //!
 //! # Invariants
@@ -29,7 +30,7 @@ use clients::{Client, Heard, quoted};
 use ledger::{Event, Ledger};
 use random::Random;
 use tame::{DATABASES, Tame};
-use testkit::{InProcess, Reply, Target, render};
+use testkit::{InProcess, Reply, Target, Twin, render};
 
 /// Clients at a time.
 const CLIENTS: usize = 24;
@@ -86,6 +87,8 @@ pub fn run(seed: u64, steps: usize) -> Result<Summary, String> {
 
 struct Sim {
     engine: InProcess,
+    /// Plays the engine's log, where it is read.
+    twin: Option<Twin>,
     random: Random,
     ledger: Ledger,
     clients: Vec<Client>,
@@ -102,7 +105,11 @@ struct Sim {
 
 impl Sim {
     fn new(seed: u64) -> Result<Self, String> {
-        let mut engine = InProcess::new();
+        let is_logged = seed % 3 > 0;
+        let mut engine = match is_logged {
+            true => InProcess::with_log(),
+            false => InProcess::new(),
+        };
         let settings = engine.settings();
         // Small limits, so that small values already change their form.
         settings.databases = u32::try_from(DATABASES).unwrap_or(u32::MAX);
@@ -121,6 +128,7 @@ impl Sim {
         let control = engine.connect()?;
         let mut sim = Self {
             engine,
+            twin: is_logged.then(Twin::default),
             random: Random::new(seed),
             ledger: Ledger::default(),
             clients: Vec::new(),

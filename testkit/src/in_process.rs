@@ -22,6 +22,7 @@ use client::{Decoder, Reply};
 use engine::executor::Executor;
 use engine::host::{ClientId, Host};
 use engine::keyspace::Keyspace;
+use engine::log::Frame;
 use engine::pubsub::Push;
 use engine::session::Session;
 use engine::settings::Settings;
@@ -51,6 +52,16 @@ pub struct InProcess {
     now_ms: u64,
     host: Inboxes,
     connections: Vec<Option<Connection>>,
+    /// The log of effects since it was last taken, where it is read.
+    log: Vec<Logged>,
+}
+
+/// A frame of the log with its bytes.
+pub struct Logged {
+    /// Where it stands.
+    pub frame: Frame,
+    /// Its commands.
+    pub bytes: Vec<u8>,
 }
 
 struct Connection {
@@ -132,7 +143,21 @@ impl InProcess {
                 random: 0,
             },
             connections: Vec::new(),
+            log: Vec::new(),
         }
+    }
+
+    /// The same, with its log of effects read: see [`InProcess::take_log`].
+    pub fn with_log() -> Self {
+        let new = Self::new();
+        let shared = &new.keyspace.shared;
+        shared.log_is_read.store(true, Ordering::Relaxed);
+        new
+    }
+
+    /// The log of effects since the last call.
+    pub fn take_log(&mut self) -> Vec<Logged> {
+        std::mem::take(&mut self.log)
     }
 
     /// The time on the fake clock: Unix milliseconds.
@@ -182,7 +207,7 @@ impl InProcess {
         };
         let mut executor = Executor::new(&self.keyspace, self.stats.clone());
         let freed = give_up(&mut executor, open, with_error);
-        drop(executor);
+        gather(&mut self.log, executor);
         if freed {
             self.go_on(connection);
         }
@@ -197,7 +222,7 @@ impl InProcess {
         let mut executor = Executor::new(&self.keyspace, self.stats.clone());
         let (host, settings, now_ms) = (&mut self.host, &self.settings, self.now_ms);
         executor.retry_wait(&open.session, settings, host, now_ms);
-        drop(executor);
+        gather(&mut self.log, executor);
         self.distribute();
     }
 
@@ -227,7 +252,7 @@ impl InProcess {
             executor.end(settings, host, now_ms);
             while !executor.graveyard().free_some(1_000) {}
         }
-        drop(executor);
+        gather(&mut self.log, executor);
         deliver(open, &out);
         self.distribute();
     }
@@ -276,7 +301,7 @@ impl InProcess {
         for open in self.connections.iter_mut().flatten().filter(retried) {
             executor.retry_wait(&open.session, settings, host, now_ms);
         }
-        drop(executor);
+        gather(&mut self.log, executor);
         self.distribute();
         let mut freed = Vec::new();
         for (index, open) in self.connections.iter_mut().enumerate() {
@@ -286,6 +311,7 @@ impl InProcess {
             if deadline.is_some_and(|at| at <= now_ms) && give_up(&mut executor, open, false) {
                 freed.push(index);
             }
+            gather(&mut self.log, executor);
         }
         freed.into_iter().for_each(|index| self.go_on(index));
     }
@@ -304,6 +330,15 @@ impl InProcess {
         let mut executor = Executor::new(&self.keyspace, self.stats.clone());
         let (host, settings, now_ms) = (&mut self.host, &self.settings, self.now_ms);
         executor.forget(&mut open.session, settings, host, now_ms);
+        gather(&mut self.log, executor);
+    }
+}
+
+/// Puts what an executor leaves in the log.
+fn gather(log: &mut Vec<Logged>, mut executor: Executor<'_, NoLock>) {
+    for (frame, bytes) in executor.frames().iter() {
+        let bytes = bytes.to_vec();
+        log.push(Logged { frame, bytes });
     }
 }
 
@@ -461,7 +496,12 @@ impl Target for InProcess {
     }
 
     fn reset(&mut self) -> Result<(), String> {
-        *self = Self::new();
+        let is_logged = self.keyspace.shared.log_is_read.load(Ordering::Relaxed);
+        *self = if is_logged {
+            Self::with_log()
+        } else {
+            Self::new()
+        };
         Ok(())
     }
 

@@ -22,15 +22,17 @@ mod pattern;
 mod play;
 mod quote;
 mod render;
+mod replay;
 mod script;
 pub mod serial;
 
 pub use client::Reply;
-pub use in_process::InProcess;
+pub use in_process::{InProcess, Logged};
 pub use live::{Live, Server, oracle, our_server, peer};
 pub use play::{Failure, Target, play};
 pub use quote::split;
 pub use render::{render, write_quoted};
+pub use replay::{Twin, shown};
 pub use script::{Script, parse};
 
 use std::path::{Path, PathBuf};

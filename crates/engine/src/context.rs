@@ -605,6 +605,36 @@ impl<'a> Context<'a> {
         removed
     }
 
+    /// Removes one field of the hash under a key if its time is up, with all that follows.
+    pub fn expire_field(&mut self, key: &[u8], field: &[u8]) {
+        let (terms, hash) = (self.terms(), self.hash(key));
+        // With no time to compare with, nothing is hidden.
+        let all = Terms { now_ms: 0, ..terms };
+        let db = self.session.db;
+        let Some(db) = self.stripe(hash).db_mut(db) else {
+            return;
+        };
+        let object = db.table.find_mut(hash, key);
+        let Some(Object::Hash(fields)) = object.and_then(|record| record.into_object()) else {
+            return;
+        };
+        let deadline = fields.get(all, field).and_then(|found| found.deadline);
+        if deadline.is_none_or(|at| at > terms.now_ms) {
+            return;
+        }
+        fields.remove(all, field);
+        let is_empty = fields.is_empty();
+        self.fields_changed(key);
+        self.stripe(hash).stats.expired_fields += 1;
+        self.touch(key);
+        self.log_loss(&[b"HDEL", key, field]);
+        self.notify(Class::HASH, "hexpired", key);
+        self.notify_fields("hexpired", key, [field]);
+        if is_empty {
+            self.remove_empty(key);
+        }
+    }
+
     /// Removes a key of the session's database to make room. False where it is not there.
     #[cold]
     pub fn evict(&mut self, hash: u64, key: &[u8]) -> bool {

@@ -64,7 +64,7 @@ const RECLAIMED_MAX: usize = 1024;
 /// The hash under a key, to be read.
 #[inline]
 fn read<'c>(cx: &'c mut Context<'_>, key: &[u8]) -> Result<Option<&'c Hash>, CommandError> {
-    reclaim(cx, key);
+    reclaim(cx, key, None);
     match cx.read_object(key)? {
         None => Ok(None),
         Some(Object::Hash(hash)) => Ok(Some(hash)),
@@ -72,10 +72,11 @@ fn read<'c>(cx: &'c mut Context<'_>, key: &[u8]) -> Result<Option<&'c Hash>, Com
     }
 }
 
-/// The hash under a key, to be changed.
+/// The hash under the key at position 1, to be changed.
 #[inline]
-fn edit<'c>(cx: &'c mut Context<'_>, key: &[u8]) -> Result<Option<&'c mut Hash>, CommandError> {
-    reclaim(cx, key);
+fn edit<'c>(cx: &'c mut Context<'_>, args: Args<'_>) -> Result<Option<&'c mut Hash>, CommandError> {
+    let key = args.at(1);
+    reclaim(cx, key, Some(args));
     match cx.edit_object(key)? {
         None => Ok(None),
         Some(Object::Hash(hash)) => Ok(Some(hash)),
@@ -83,15 +84,17 @@ fn edit<'c>(cx: &'c mut Context<'_>, key: &[u8]) -> Result<Option<&'c mut Hash>,
     }
 }
 
-/// The hash under a key, to be changed, or a new one if there is none; then a report.
+/// The hash under the key at position 1, to be changed, or a new one if there is none; then a
+/// report.
 #[inline]
 fn change<R>(
     cx: &mut Context<'_>,
-    key: &[u8],
+    args: Args<'_>,
     event: &str,
     change: impl FnOnce(&mut Hash) -> Result<R, CommandError>,
 ) -> Result<R, CommandError> {
-    let result = match edit(cx, key)? {
+    let key = args.at(1);
+    let result = match edit(cx, args)? {
         Some(hash) => change(hash)?,
         None => {
             let mut hash = Hash::default();
@@ -104,16 +107,17 @@ fn change<R>(
     Ok(result)
 }
 
-/// Removes fields whose time is up.
+/// Removes fields whose time is up: a bounded number, and all that the words of a command that
+/// changes the hash may name, so that the log has it before the command that finds them dead.
 #[inline]
-fn reclaim(cx: &mut Context<'_>, key: &[u8]) {
+fn reclaim(cx: &mut Context<'_>, key: &[u8], words: Option<Args<'_>>) {
     if cx.shared.field_deadlines.load(Ordering::Relaxed) {
-        reclaim_due(cx, key);
+        reclaim_due(cx, key, words);
     }
 }
 
 #[cold]
-fn reclaim_due(cx: &mut Context<'_>, key: &[u8]) {
+fn reclaim_due(cx: &mut Context<'_>, key: &[u8], words: Option<Args<'_>>) {
     let dead_ms = cx.dead_ms;
     let Ok(Some(Object::Hash(hash))) = cx.view_object(key) else {
         return;
@@ -122,6 +126,12 @@ fn reclaim_due(cx: &mut Context<'_>, key: &[u8]) {
         return;
     }
     cx.expire_fields(key, RECLAIMED_MAX, false);
+    if let Some(words) = words.filter(|_| cx.is_logged()) {
+        words
+            .from(2)
+            .iter()
+            .for_each(|word| cx.expire_field(key, word));
+    }
 }
 
 const HSET: Command = Command {
@@ -156,7 +166,7 @@ fn set_pairs(cx: &mut Context<'_>, args: Args<'_>) -> Result<usize, CommandError
         return Err(cx.arity_error());
     }
     let (key, terms) = (args.at(1), cx.terms());
-    let added = change(cx, key, "hset", |hash| Ok(fill(hash, terms, args, 2)))?;
+    let added = change(cx, args, "hset", |hash| Ok(fill(hash, terms, args, 2)))?;
     cx.notify_fields("hset", key, args.from(2).iter().step_by(2));
     Ok(added)
 }
@@ -215,13 +225,13 @@ const HSETNX: Command = Command {
 fn hsetnx(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let (key, field, value) = (args.at(1), args.at(2), args.at(3));
     let terms = cx.terms();
-    if let Some(hash) = edit(cx, key)?
+    if let Some(hash) = edit(cx, args)?
         && hash.get(terms, field).is_some()
     {
         out.int(0);
         return Ok(());
     }
-    change(cx, key, "hset", |hash| {
+    change(cx, args, "hset", |hash| {
         Ok(hash.set(terms, field, value, Ttl::Clear))
     })?;
     cx.notify_fields("hset", key, [field]);
@@ -304,7 +314,7 @@ const HDEL: Command = Command {
 fn hdel(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let (key, terms) = (args.at(1), cx.terms());
     let listening = cx.hears_fields();
-    let Some(hash) = edit(cx, key)? else {
+    let Some(hash) = edit(cx, args)? else {
         out.int(0);
         return Ok(());
     };

@@ -282,8 +282,9 @@ fn set_with_options(
 /// Stores a string that is to die at a time. If that has passed, the key goes at once.
 fn put_until(cx: &mut Context<'_>, key: &[u8], text: &[u8], at: u64) {
     if at <= cx.dead_ms {
-        cx.rewrite(&[b"DEL", key]);
-        delete(cx, key);
+        if delete(cx, key) {
+            cx.rewrite(&[b"DEL", key]);
+        }
         return;
     }
     cx.put(key, value_of(text), Deadline::At(at));

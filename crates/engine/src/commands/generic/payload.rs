@@ -164,6 +164,13 @@ fn restore(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result
         record.set_access(access);
     }
     cx.changed(key, Class::GENERIC, "restore");
+    if let (Deadline::At(at), false) = (deadline, options.absolute) {
+        let at = at.to_string();
+        let mut words: Vec<&[u8]> = args.iter().collect();
+        words[2] = at.as_bytes();
+        words.push(b"ABSTTL");
+        cx.rewrite(&words);
+    }
     replaced(cx, key, old, kind);
     cx.ready(key);
     out.ok();

@@ -203,6 +203,10 @@ fn run(
         // A set has no order of its own, and what is stored must be the same everywhere.
         (options.unsorted, options.alpha, options.by) = (false, true, None);
     }
+    if is_set && options.store.is_some() {
+        // Elements of the same weight stay in this order.
+        elements.sort_unstable();
+    }
     if options.unsorted {
         if options.descending {
             elements.reverse();
@@ -310,12 +314,18 @@ fn look_up(cx: &mut Context<'_>, pattern: &[u8], element: &[u8]) -> Option<Vec<u
         _ => (pattern.len(), None),
     };
     let key = [&pattern[..star], element, &pattern[star + 1..end]].concat();
-    let (seed, now_ms) = (cx.shared.seed, cx.dead_ms);
+    let (seed, dead_ms) = (cx.shared.seed, cx.dead_ms);
+    if let Some(field) = field
+        && cx.is_logged()
+    {
+        // Whoever plays a SORT with STORE again must find the same.
+        cx.expire_field(&key, field);
+    }
     match (cx.look(&key)?.value(), field) {
         (ValueRef::Bytes(bytes), None) => Some(bytes.to_vec()),
         (ValueRef::Int(int), None) => Some(int.to_string().into_bytes()),
         (ValueRef::Object(Object::Hash(hash)), Some(field)) => {
-            transfer::field_value(hash, field, &seed, now_ms)
+            transfer::field_value(hash, field, &seed, dead_ms)
         }
         _ => None,
     }

@@ -161,9 +161,9 @@ fn expire(
         return Err("ERR Mandatory argument FIELDS is missing or not at the right position".into());
     };
     let fields = || (first..first + count).map(|index| args.at(index));
-    let (terms, listening) = (cx.terms(), cx.hears_fields());
+    let (terms, listening) = (cx.terms(), cx.hears_fields() || cx.is_logged());
     out.array(count);
-    let Some(hash) = edit(cx, key)? else {
+    let Some(hash) = edit(cx, args)? else {
         fields().for_each(|_| out.int(-2));
         return Ok(());
     };
@@ -199,6 +199,11 @@ fn expire(
     if dead {
         let hash = cx.hash(key);
         cx.stripe(hash).stats.expired_fields += changed;
+        if cx.is_logged() {
+            let words = [b"HDEL", key].into_iter();
+            let words: Vec<_> = words.chain(told.iter().copied()).collect();
+            cx.rewrite(&words);
+        }
         removed_fields(cx, key, &told, empty);
         return Ok(());
     }
@@ -499,7 +504,7 @@ fn hpersist(
     check_kind(cx, key)?;
     let (fields, listening) = (fields_at(args, 2)?, cx.hears_fields());
     out.array(fields.len());
-    let Some(hash) = edit(cx, key)? else {
+    let Some(hash) = edit(cx, args)? else {
         fields.iter().for_each(|_| out.int(-2));
         return Ok(());
     };

@@ -34,7 +34,7 @@ fn hgetdel(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result
     let (key, terms) = (args.at(1), cx.terms());
     check_kind(cx, key)?;
     let (fields, listening) = (fields_at(args, 2)?, cx.hears_fields());
-    let mut hash = edit(cx, key)?;
+    let mut hash = edit(cx, args)?;
     out.array(fields.len());
     let (mut removed, mut gone) = (0, Vec::new());
     for field in fields.iter() {
@@ -203,7 +203,7 @@ fn hgetex(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
     let (first, count) = options.fields.ok_or_else(no_fields)?;
     let fields = || (first..first + count).map(|index| args.at(index));
     let listening = cx.hears_fields();
-    let mut hash = edit(cx, key)?;
+    let mut hash = edit(cx, args)?;
     if (options.at.is_some() || options.flag)
         && let Some(hash) = &mut hash
     {
@@ -312,7 +312,7 @@ fn hsetex(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
             .step_by(2)
             .map(|at| (args.at(at), args.at(at + 1)))
     };
-    let hash = edit(cx, key)?;
+    let hash = edit(cx, args)?;
     let key_must_exist = options.key_must_exist;
     if key_must_exist.is_some_and(|must_exist| must_exist != hash.is_some()) {
         out.int(0);
@@ -350,7 +350,11 @@ fn hsetex(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
     }
     // Redis knows no NX and XX: a replica of that kind is told what came of them.
     let is_rewritten = options.at.is_some() || key_must_exist.is_some();
-    if is_rewritten && cx.is_logged() {
+    if dead && cx.is_logged() {
+        let words = [b"HDEL", key].into_iter();
+        let words: Vec<_> = words.chain(pairs().map(|(field, _)| field)).collect();
+        cx.rewrite(&words);
+    } else if is_rewritten && cx.is_logged() {
         let (at, number) = (options.at.map(|at| at.to_string()), count.to_string());
         let mut words: Vec<&[u8]> = vec![b"HSETEX", key];
         match &at {

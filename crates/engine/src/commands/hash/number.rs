@@ -31,7 +31,7 @@ fn hincrby(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result
     let (key, field) = (args.at(1), args.at(2));
     let more = number::int(args.at(3))?;
     let terms = cx.terms();
-    let sum = change(cx, key, "hincrby", |hash| {
+    let sum = change(cx, args, "hincrby", |hash| {
         let mut digits = [0; decimal::TEXT_MAX];
         let old = match hash.get(terms, field) {
             None => 0,
@@ -73,7 +73,7 @@ fn hincrbyfloat(
         return Err("ERR value is NaN or Infinity".into());
     }
     let terms = cx.terms();
-    let text = change(cx, key, "hincrbyfloat", |hash| {
+    let text = change(cx, args, "hincrbyfloat", |hash| {
         let old = match hash.get(terms, field) {
             None => Extended::ZERO,
             Some(found) => Extended::parse(found.value.bytes(&mut [0; decimal::TEXT_MAX]))

@@ -76,10 +76,10 @@ pub(super) const XADD: Command = Command {
 fn xadd(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let addition = Addition::parse(cx, args)?;
     let key = args.at(1);
-    let (limits, now_ms) = (block_limits(cx), cx.now_ms);
+    let (limits, times) = (block_limits(cx), (cx.now_ms, cx.dead_ms));
     let trim_limit = Trim::limit_default(cx);
     let known = match edit_stream(cx, key)? {
-        Some(stream) => Some(addition.apply(stream, limits, trim_limit, now_ms)?),
+        Some(stream) => Some(addition.apply(stream, limits, trim_limit, times)?),
         None => None,
     };
     let added = match known {
@@ -90,7 +90,7 @@ fn xadd(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<()
         }
         None => {
             let mut stream = new_stream(cx);
-            let added = addition.apply(&mut stream, limits, trim_limit, now_ms)?;
+            let added = addition.apply(&mut stream, limits, trim_limit, times)?;
             cx.put_object(key, Object::Stream(Box::new(stream)));
             added
         }
@@ -98,6 +98,7 @@ fn xadd(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<()
     write_id(out, added.id);
     if added.is_duplicate {
         cx.changed_unwatched(key);
+        addition.log(cx, added);
         return Ok(());
     }
     cx.changed(key, Class::STREAM, "xadd");
@@ -105,9 +106,7 @@ fn xadd(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<()
         cx.notify(Class::STREAM, "xtrim", key);
     }
     cx.ready(key);
-    if cx.is_logged() {
-        addition.rewrite(cx, added);
-    }
+    addition.log(cx, added);
     Ok(())
 }
 
@@ -162,7 +161,7 @@ impl<'a> Addition<'a> {
             fields_at: 3,
         };
         if args.at(2) != b"*" {
-            addition.parse_options()?;
+            addition.parse_options(cx.is_replaying())?;
         }
         let words = args.len().saturating_sub(addition.fields_at);
         if words < 2 || !words.is_multiple_of(2) {
@@ -176,7 +175,7 @@ impl<'a> Addition<'a> {
 
     #[cold]
     #[inline(never)]
-    fn parse_options(&mut self) -> Result<(), CommandError> {
+    fn parse_options(&mut self, is_replaying: bool) -> Result<(), CommandError> {
         let args = self.args;
         let mut at = 2;
         while at < args.len() {
@@ -222,7 +221,8 @@ impl<'a> Addition<'a> {
                 }
             }
         }
-        if self.message.is_some() && !matches!(self.id, Wanted::Any) {
+        // In a log its id is known.
+        if self.message.is_some() && !matches!(self.id, Wanted::Any) && !is_replaying {
             return Err(
                 "ERR syntax error, IDMP/IDMPAUTO can be used only with auto-generated IDs".into(),
             );
@@ -247,20 +247,20 @@ impl<'a> Addition<'a> {
         }
     }
 
-    /// Adds the entry.
+    /// Adds the entry. `times` are now, and when names that a producer used are forgotten.
     #[inline]
     fn apply(
         &self,
         stream: &mut Stream,
         limits: BlockLimits,
         trim_limit: u64,
-        now_ms: u64,
+        (now_ms, dead_ms): (u64, u64),
     ) -> Result<Added, CommandError> {
         let name = match &self.message {
             None => None,
             Some(message) => {
                 let name = self.message_name(message);
-                if let Some(id) = producer::find_duplicate(stream, message.producer, &name, now_ms)
+                if let Some(id) = producer::find_duplicate(stream, message.producer, &name, dead_ms)
                 {
                     return Ok(Added {
                         id,
@@ -277,7 +277,7 @@ impl<'a> Addition<'a> {
             return Err(NOT_GREATER);
         }
         if let Some((producer, name)) = name {
-            producer::record(stream, producer, &name, id, now_ms);
+            producer::record(stream, producer, &name, id, dead_ms);
         }
         let trimmed = match self.trim.is_asked() {
             true => self.trim.apply(stream, trim_limit),
@@ -327,7 +327,14 @@ impl<'a> Addition<'a> {
         }
     }
 
-    /// Logs the addition with its id in place of `*`, and what approximate trimming came to.
+    /// Logs the addition with its id in place of `*`, and what trimming came to.
+    #[inline]
+    fn log(&self, cx: &mut Context<'_>, added: Added) {
+        if cx.is_logged() {
+            self.rewrite(cx, added);
+        }
+    }
+
     #[cold]
     fn rewrite(&self, cx: &mut Context<'_>, added: Added) {
         let id = IdText::new(added.id);
@@ -341,7 +348,7 @@ impl<'a> Addition<'a> {
             }) => words.extend([b"IDMP", *producer, *name]),
             Some(Message { producer, .. }) => words.extend([&b"IDMPAUTO"[..], *producer]),
         }
-        if self.trim.is_asked() {
+        if added.trimmed > 0 {
             words.extend([&b"MAXLEN"[..], b"=", length.as_bytes()]);
             words.push(references_word(self.trim.references()));
         }

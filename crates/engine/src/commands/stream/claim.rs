@@ -45,6 +45,7 @@ pub(super) const XCLAIM: Command = Command {
 
 fn xclaim(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let (key, name, now_ms) = (args.at(1), args.at(2), cx.now_ms);
+    let is_replaying = cx.is_replaying();
     cx.tell_if_missing(key);
     let stream = edit_stream(cx, key)?.ok_or_else(|| no_group(key, name))?;
     let found = stream.group_and_entries(name);
@@ -52,7 +53,7 @@ fn xclaim(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
     let min_idle_ms = number::int(args.at(4))
         .map_err(|_| CommandError::text("ERR Invalid min-idle-time argument for XCLAIM"))?;
     let min_idle_ms = u64::try_from(min_idle_ms).unwrap_or(0);
-    let claim = Claim::parse(args, now_ms)?;
+    let claim = Claim::parse(args, now_ms, is_replaying)?;
 
     let mut changed = Changed::default();
     if let Some(last) = claim.last_id
@@ -133,7 +134,7 @@ struct Claim {
 }
 
 impl Claim {
-    fn parse(args: Args<'_>, now_ms: u64) -> Result<Self, CommandError> {
+    fn parse(args: Args<'_>, now_ms: u64, is_replaying: bool) -> Result<Self, CommandError> {
         let words = args.from(5).iter();
         let ids = words.take_while(|word| id::parse(word, 0).is_ok()).count();
         let mut claim = Self {
@@ -169,7 +170,12 @@ impl Claim {
                 claim.delivered_ms = at_most_now(then_ms, now_ms);
             } else if args.is(at, "TIME") {
                 let time_ms = number::int(value).map_err(|_| invalid("TIME"))?;
-                claim.delivered_ms = at_most_now(u64::try_from(time_ms).ok(), now_ms);
+                let time_ms = u64::try_from(time_ms).ok();
+                claim.delivered_ms = match time_ms {
+                    // What a log says was so, though the clock may have been set back since.
+                    Some(time_ms) if is_replaying => time_ms,
+                    _ => at_most_now(time_ms, now_ms),
+                };
             } else if args.is(at, "RETRYCOUNT") {
                 let count = number::int(value).map_err(|_| invalid("RETRYCOUNT"))?;
                 claim.deliveries = u64::try_from(count).ok();

@@ -113,12 +113,12 @@ fn xidmprecord(
     if name.is_empty() {
         return Err("ERR idempotent ID must be non-empty".into());
     }
-    let now_ms = cx.now_ms;
+    let dead_ms = cx.dead_ms;
     let stream = edit_stream(cx, key)?.ok_or(CommandError::NoSuchKey)?;
     if stream.get(id).is_none() {
         return Err("ERR No such message in stream".into());
     }
-    match find(stream, producer, name, now_ms) {
+    match find(stream, producer, name, dead_ms) {
         Some(known) if known == id => {}
         Some(_) => {
             return Err(
@@ -126,7 +126,7 @@ fn xidmprecord(
             );
         }
         None => {
-            record(stream, producer, name, id, now_ms);
+            record(stream, producer, name, id, dead_ms);
             cx.changed_unwatched(key);
         }
     }

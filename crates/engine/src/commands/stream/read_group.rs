@@ -345,6 +345,9 @@ impl Delivery<'_> {
             if self.entries.get(*id).is_some() {
                 let deliveries = deliveries.saturating_add(1).min(DELIVERIES_MAX);
                 self.group.hold(*id, self.consumer, self.now_ms, deliveries);
+                if let Some(log) = &mut self.log {
+                    log.push((*id, deliveries));
+                }
             }
         }
         reply.end_stream(mark, repeated.len(), out);

@@ -359,8 +359,9 @@ impl<'a> Options<'a> {
             .is_some_and(|record| record.deadline().is_some());
         let deadline = deadline.filter(|_| !(self.if_none && timed));
         if deadline.is_some_and(|at| at <= cx.dead_ms) {
-            cx.rewrite(&[b"DEL", key]);
-            super::delete(cx, key);
+            if super::delete(cx, key) {
+                cx.rewrite(&[b"DEL", key]);
+            }
             return;
         }
         if let Value::Bytes(text) = &value {

@@ -76,8 +76,9 @@ pub(super) fn digits(number: u64) -> String {
 /// Gives a key that is there a deadline, with all that follows; one that has passed removes it.
 pub(super) fn set_deadline(cx: &mut Context<'_>, key: &[u8], at: u64) {
     if at <= cx.dead_ms {
-        cx.rewrite(&[b"DEL", key]);
-        super::delete(cx, key);
+        if super::delete(cx, key) {
+            cx.rewrite(&[b"DEL", key]);
+        }
     } else if cx.set_deadline(key, Some(at)) {
         cx.rewrite(&[b"PEXPIREAT", key, digits(at).as_bytes()]);
         cx.changed(key, Class::GENERIC, "expire");

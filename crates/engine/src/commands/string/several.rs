@@ -193,11 +193,17 @@ fn msetex(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
     for (index, key) in keys.enumerate() {
         let text = args.at(3 + 2 * index);
         cx.put(key, value_of(text), what);
-        if let Some(at) = deadline {
-            cx.rewrite(&[b"SET", key, text, b"PXAT", expiry::digits(at).as_bytes()]);
+        if deadline.is_some() {
             cx.notify(Class::GENERIC, "expire", key);
         }
         cx.changed(key, Class::STRING, "set");
+    }
+    if let Some(at) = deadline.filter(|_| cx.is_logged()) {
+        let at = expiry::digits(at);
+        let mut words: Vec<&[u8]> = vec![b"MSETEX"];
+        words.extend(args.from(1).iter().take(1 + 2 * count));
+        words.extend([&b"PXAT"[..], at.as_bytes()]);
+        cx.rewrite(&words);
     }
     out.int(1);
     Ok(())
