@@ -51,12 +51,12 @@ impl Sim {
 
     /// What the log says, played by another engine, is what there is.
     fn check_replay(&mut self) -> Result<(), String> {
-        let Some(twin) = &mut self.twin else {
+        let Some(replay) = &mut self.replay else {
             return Ok(());
         };
         let log = self.engine.take_log();
-        twin.play(&log, self.engine.settings())?;
-        match twin.differs(self.engine.keyspace(), self.engine.now_ms()) {
+        replay.play(&log, self.engine.settings())?;
+        match replay.differs(self.engine.keyspace(), self.engine.now_ms()) {
             None => Ok(()),
             Some(difference) => Err(difference),
         }

@@ -4,7 +4,7 @@
 //! client that hangs up, CLIENT UNBLOCK) and is followed by an account of all elements of keys
 //! whose contents are known ([`ledger`]); every so often everything that the engine keeps is
 //! compared with everything that it counts ([`checks`]), and, in most runs, with a second engine
-//! that plays the log of the first ([`testkit::Twin`]). Commands come from two sources: [`tame`]
+//! that plays the log of the first ([`testkit::Replay`]). Commands come from two sources: [`tame`]
 //! ones on those keys, and [`wild`] ones, drawn from the declarations of all commands, on others.
 //!
 //! # Invariants
@@ -30,7 +30,7 @@ use clients::{Client, Heard, quoted};
 use ledger::{Event, Ledger};
 use random::Random;
 use tame::{DATABASES, Tame};
-use testkit::{InProcess, Reply, Target, Twin, render};
+use testkit::{InProcess, Replay, Reply, Target, render};
 
 /// Clients at a time.
 const CLIENTS: usize = 24;
@@ -88,7 +88,7 @@ pub fn run(seed: u64, steps: usize) -> Result<Summary, String> {
 struct Sim {
     engine: InProcess,
     /// Plays the engine's log, where it is read.
-    twin: Option<Twin>,
+    replay: Option<Replay>,
     random: Random,
     ledger: Ledger,
     clients: Vec<Client>,
@@ -128,7 +128,7 @@ impl Sim {
         let control = engine.connect()?;
         let mut sim = Self {
             engine,
-            twin: is_logged.then(Twin::default),
+            replay: is_logged.then(Replay::default),
             random: Random::new(seed),
             ledger: Ledger::default(),
             clients: Vec::new(),

@@ -32,7 +32,7 @@ pub use live::{Live, Server, oracle, our_server, peer};
 pub use play::{Failure, Target, play};
 pub use quote::split;
 pub use render::{render, write_quoted};
-pub use replay::{Twin, shown};
+pub use replay::{Replay, shown};
 pub use script::{Script, parse};
 
 use std::path::{Path, PathBuf};

@@ -34,13 +34,13 @@ const LIMITS: Limits = Limits {
 };
 
 /// An engine that knows only what a log says.
-pub struct Twin {
+pub struct Replay {
     keyspace: Keyspace<NoLock>,
     /// The number of the last frame that was played.
     last: u64,
 }
 
-impl Default for Twin {
+impl Default for Replay {
     fn default() -> Self {
         let table = engine::Table::new(engine::commands::FAMILIES);
         Self {
@@ -50,7 +50,7 @@ impl Default for Twin {
     }
 }
 
-impl Twin {
+impl Replay {
     /// Plays what follows in the log.
     ///
     /// # Errors

@@ -18,27 +18,27 @@ use engine::stats::ThreadStats;
 use resp::{Args, Output, OwnedArgs};
 use structure::hash::Seed;
 use structure::stripes::Lock;
-use testkit::{InProcess, Logged, Reply, Target, Twin, files, parse, play};
+use testkit::{InProcess, Logged, Replay, Reply, Target, files, parse, play};
 
 /// The engine with its log read, and what plays it.
 struct Followed {
     engine: InProcess,
-    twin: Twin,
+    replay: Replay,
 }
 
 impl Followed {
     fn new() -> Self {
         Self {
             engine: InProcess::with_log(),
-            twin: Twin::default(),
+            replay: Replay::default(),
         }
     }
 
     fn follow(&mut self) -> Result<(), String> {
         let log = self.engine.take_log();
-        self.twin.play(&log, self.engine.settings())?;
+        self.replay.play(&log, self.engine.settings())?;
         let now_ms = self.engine.now_ms();
-        match self.twin.differs(self.engine.keyspace(), now_ms) {
+        match self.replay.differs(self.engine.keyspace(), now_ms) {
             None => Ok(()),
             Some(difference) => {
                 let frames: Vec<_> = log.iter().map(|l| testkit::shown(&l.bytes)).collect();
@@ -252,9 +252,10 @@ fn the_logs_of_threads_put_together_by_number_give_the_same() {
         logs.into_iter().flatten().collect()
     });
     log.sort_by_key(|logged| logged.frame.lsn);
-    let mut twin = Twin::default();
-    twin.play(&log, &Settings::default())
+    let mut replay = Replay::default();
+    replay
+        .play(&log, &Settings::default())
         .expect("all is played");
     let now_ms = clock.load(Ordering::Relaxed);
-    assert_eq!(twin.differs(&keyspace, now_ms), None);
+    assert_eq!(replay.differs(&keyspace, now_ms), None);
 }

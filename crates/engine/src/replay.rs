@@ -63,7 +63,8 @@ impl std::fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 impl<'k, L: RawLock> Replayer<'k, L> {
-    /// One that plays into `keyspace`, beginning in database 0.
+    /// One that plays into `keyspace`, beginning in database 0. Nobody may read the log of that
+    /// keyspace meanwhile.
     pub fn new(keyspace: &'k Keyspace<L>, settings: &Settings) -> Self {
         let stats = Arc::new(ThreadStats::new(keyspace.shared.table.len()));
         let mut executor = Executor::new(keyspace, stats);

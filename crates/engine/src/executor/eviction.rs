@@ -330,6 +330,28 @@ mod tests {
     }
 
     #[test]
+    fn what_goes_to_make_room_is_in_the_log() {
+        let mut bench = Bench::new(Eviction::All(Order::Random));
+        bench.fill();
+        let shared = &bench.keyspace.shared;
+        let is_read = &shared.log_is_read;
+        is_read.store(true, std::sync::atomic::Ordering::Relaxed);
+        let stats = Arc::new(ThreadStats::new(shared.table.len()));
+        let mut executor = Executor::new(&bench.keyspace, stats);
+        bench.host.used = 52;
+        executor.make_room(&bench.settings, &mut bench.host, 1000);
+        let frames = executor.take_frames();
+        drop(executor);
+        let (plain, timed) = bench.counts();
+        assert_eq!(frames.iter().count(), 400 - plain - timed);
+        assert!(plain + timed < 400);
+        for (frame, bytes) in frames.iter() {
+            let gone = bytes.starts_with(b"*2\r\n$3\r\nDEL\r\n");
+            assert!(gone && frame.at_ms == 1000, "{}", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
     fn keys_without_a_deadline_stay_where_only_timed_ones_may_go() {
         for order in [Order::LastUse, Order::Deadline, Order::Random] {
             let mut bench = Bench::new(Eviction::Timed(order));
