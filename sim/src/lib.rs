@@ -105,7 +105,7 @@ struct Sim {
 
 impl Sim {
     fn new(seed: u64) -> Result<Self, String> {
-        let is_logged = seed % 3 > 0;
+        let is_logged = !seed.is_multiple_of(3);
         let mut engine = match is_logged {
             true => InProcess::with_log(),
             false => InProcess::new(),

@@ -55,9 +55,45 @@ impl<'a> Args<'a> {
         self.at(index).eq_ignore_ascii_case(word.as_bytes())
     }
 
+    /// The bytes of the whole command, where they are as anybody would write these words anew:
+    /// `*2`, `$3`, `GET` and so on, a line each, no digit or byte too many.
+    #[inline]
+    pub fn as_sent(self) -> Option<&'a [u8]> {
+        let &(first, len) = self.ranges.first()?;
+        #[allow(clippy::cast_possible_truncation)]
+        // As many as ranges, which are counted in 32 bits.
+        let head = 3 + digits(self.ranges.len() as u32);
+        let start = (first as usize).checked_sub(head + 3 + digits(len))?;
+        let mut at = start + head;
+        for &(word, len) in self.ranges {
+            let word = word as usize;
+            let end = word + len as usize;
+            let is_plain = word == at + 3 + digits(len)
+                && self.buf.get(at) == Some(&b'$')
+                && self.buf.get(word - 2..word) == Some(b"\r\n")
+                && self.buf.get(end..end + 2) == Some(b"\r\n");
+            if !is_plain {
+                return None;
+            }
+            at = end + 2;
+        }
+        let sent = self.buf.get(start..at)?;
+        (sent[0] == b'*').then_some(sent)
+    }
+
     /// An owned copy, in one buffer.
     pub fn to_owned(self) -> OwnedArgs {
         OwnedArgs::from_words(self.iter())
+    }
+}
+
+/// How many digits a number has.
+#[inline]
+fn digits(number: u32) -> usize {
+    match number {
+        0..10 => 1,
+        10..100 => 2,
+        _ => 1 + number.ilog10() as usize,
     }
 }
 
@@ -97,5 +133,44 @@ impl OwnedArgs {
     /// Bytes held on the heap.
     pub fn memory_bytes(&self) -> usize {
         self.buf.capacity() + self.ranges.capacity() * size_of::<Range>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Batch, Decoder, Limits};
+
+    fn as_sent(text: &[u8]) -> Option<Vec<u8>> {
+        let limits = Limits {
+            bulk_bytes_max: 1 << 20,
+            authenticated: true,
+        };
+        // What stands before it must not matter.
+        let buf = [b"*1\r\n$4\r\nPING\r\n", text].concat();
+        let mut batch = Batch::default();
+        let end = Decoder::default().decode(&buf, limits, 10, &mut batch);
+        assert_eq!((end, batch.len()), (Ok(buf.len()), 2));
+        batch.args(1, &buf).as_sent().map(<[u8]>::to_vec)
+    }
+
+    #[test]
+    fn a_command_in_the_plain_form_is_its_own_bytes() {
+        let long = format!("*2\r\n$3\r\nGET\r\n$120\r\n{}\r\n", "k".repeat(120));
+        let many = format!("*11\r\n{}", "$0\r\n\r\n".repeat(11));
+        for text in ["*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", &long, &many] {
+            assert_eq!(as_sent(text.as_bytes()).as_deref(), Some(text.as_bytes()));
+        }
+        // The decoder does not mind what stands where a line should end.
+        for text in ["GET k\r\n", "GET     k\r\n", "*2\r\n$3\r\nGETxx$1\r\nk\r\n"] {
+            assert_eq!(as_sent(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_of_their_own_were_not_sent() {
+        let words = [&b"*1\r\n$1\r\n"[..], b"", b"\r\n", b""];
+        let owned = super::OwnedArgs::from_words(words);
+        assert_eq!(owned.view().as_sent(), None);
+        assert_eq!(super::OwnedArgs::default().view().as_sent(), None);
     }
 }

@@ -50,7 +50,10 @@ impl<L: RawLock> Executor<'_, L> {
         if says_itself && !self.in_transaction && effects.draft.is_empty() {
             // The usual case: one command, in its own words, straight to where it belongs.
             let lsn = 1 + self.keyspace.shared.lsn.fetch_add(1, Ordering::Relaxed);
-            let write = |out: &mut Vec<u8>| write_command(out, args.iter());
+            let write = |out: &mut Vec<u8>| match args.as_sent() {
+                Some(sent) => out.extend_from_slice(sent),
+                None => write_command(out, args.iter()),
+            };
             self.frames.push(lsn, (db, db), now_ms, write);
             return;
         }
