@@ -128,16 +128,17 @@ fn arlastitems(
 ) -> Result<(), CommandError> {
     let count = structure::decimal::parse(args.at(2));
     let count = count.ok_or("ERR invalid COUNT")?;
+    // Where nothing is wanted, nothing else is looked at.
+    if count <= 0 {
+        out.array(0);
+        return Ok(());
+    }
     if args.len() > 4 {
         return Err(cx.arity_error());
     }
     let reverse = args.len() == 4;
     if reverse && !args.is(3, "REV") {
         return Err(CommandError::Syntax);
-    }
-    if count <= 0 {
-        out.array(0);
-        return Ok(());
     }
     let Some(array) = read(cx, args.at(1))? else {
         out.array(0);
