@@ -161,13 +161,16 @@ impl Range {
         }
     }
 
+    /// Whether both ends are counted from the string's end, and in the wrong order. Only BITCOUNT
+    /// minds it before the ends are made to fit the string.
+    fn is_inverted(self) -> bool {
+        self.start < 0 && self.end < 0 && self.start > self.end
+    }
+
     /// The bits of `bytes` that are meant: the first, and the one behind the last.
     fn of(self, bytes: &[u8]) -> Option<(u64, u64)> {
         let unit = if self.bits { 1 } else { 8 };
         let total = bytes.len() as u64 * 8 / unit;
-        if self.start < 0 && self.end < 0 && self.start > self.end {
-            return None;
-        }
         let place = |index: i64| match index {
             ..0 => total.saturating_sub(index.unsigned_abs()),
             _ => index.unsigned_abs(),
@@ -233,8 +236,7 @@ fn bitcount(
             end: -1,
             bits: false,
         },
-        3 => return Err(CommandError::Syntax),
-        _ => {
+        4 | 5 => {
             let (start, end) = (
                 crate::number::int(args.at(2))?,
                 crate::number::int(args.at(3))?,
@@ -242,10 +244,18 @@ fn bitcount(
             let bits = Range::unit(args, 4)?;
             Range { start, end, bits }
         }
+        _ => return Err(CommandError::Syntax),
     };
     let count = match cx.read(args.at(1)) {
         None => 0,
-        Some(record) => count_ones(bytes_of(record.value(), &mut [0; TEXT_MAX])?, range),
+        Some(record) => {
+            let mut digits = [0; TEXT_MAX];
+            let bytes = bytes_of(record.value(), &mut digits)?;
+            match range.is_inverted() {
+                true => 0,
+                false => count_ones(bytes, range),
+            }
+        }
     };
     out.int(i64::try_from(count).unwrap_or(i64::MAX));
     Ok(())
@@ -313,6 +323,9 @@ fn bitpos(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
         1 => true,
         _ => return Err("ERR The bit argument must be 1 or 0.".into()),
     };
+    if args.len() > 6 {
+        return Err(CommandError::Syntax);
+    }
     let number = |at| args.get(at).map(crate::number::int).transpose();
     let start = number(3)?.unwrap_or(0);
     let end = number(4)?;

@@ -160,7 +160,7 @@ struct Field {
 }
 
 /// What a result past the field's range does.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Overflow {
     Wrap,
     Saturate,
@@ -336,7 +336,13 @@ impl Operation {
             }
             // An unsigned field takes a negative number as the bits that it has.
             Action::Set(value) if !self.field.signed => (i128::from(value.cast_unsigned()), true),
-            Action::Set(value) => (i128::from(value), true),
+            Action::Set(value) => {
+                // Redis takes what is further below the range than 64 bits can say for too high.
+                let (value, (_, high)) = (i128::from(value), self.field.range());
+                let is_far_below = self.field.bits < 64 && high - value > i128::from(i64::MAX);
+                let goes_up = is_far_below && self.overflow == Overflow::Saturate;
+                (if goes_up { high } else { value }, true)
+            }
             Action::Add(more) => (i128::from(old) + i128::from(more), false),
         };
         let Some(new) = self.field.fit(value, self.overflow) else {
