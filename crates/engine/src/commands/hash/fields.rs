@@ -90,7 +90,8 @@ fn options(
             if options.fields.is_some() {
                 return Err("ERR FIELDS keyword specified multiple times".into());
             }
-            let count = structure::decimal::parse(args.at(at + 1)).unwrap_or(0);
+            let count = args.get(at + 1).ok_or_else(|| cx.arity_error())?;
+            let count = structure::decimal::parse(count).unwrap_or(0);
             // As many as an `int` of C can say.
             let count = i32::try_from(count).unwrap_or(0);
             let Some(count) = usize::try_from(count).ok().filter(|count| *count > 0) else {
