@@ -128,10 +128,11 @@ impl Progress {
         if last < self.first_id && self.max_deleted_id < self.first_id {
             return Some(self.length);
         }
-        let read = match group.entries_read {
-            Some(read) if !self.has_gap_after(last) => Some(read),
-            _ => self.entries_until(last),
-        };
+        // More than there ever were is no count, but what somebody said (XGROUP's ENTRIESREAD).
+        let counted = group
+            .entries_read
+            .filter(|read| *read <= self.entries_added && !self.has_gap_after(last));
+        let read = counted.or_else(|| self.entries_until(last));
         read.and_then(|read| self.entries_added.checked_sub(read))
     }
 }

@@ -48,6 +48,8 @@ pub(super) const XREAD: Command = Command {
 fn xread(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let options = Options::parse(cx, args, false)?;
     let mut reply = Reply::begin(&options, out);
+    // The streams up to the one with which the reply is full.
+    let mut wanted = options.streams;
     for index in 0..options.streams {
         let (key, word) = options.stream(args, index);
         let stream = read_stream(cx, key)?;
@@ -71,12 +73,13 @@ fn xread(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
             next = entries.next();
         }
         reply.end_stream(mark, count, out);
-    }
-    // Redis looks every key up twice: for the ids, and for the entries.
-    if reply.has_room(out) {
-        for index in 0..options.streams {
-            cx.tell_if_missing(options.stream(args, index).0);
+        if !reply.has_room(out) {
+            wanted = wanted.min(index + 1);
         }
+    }
+    // Redis looks every key up for the ids, and those that it needs for the entries.
+    for index in 0..wanted {
+        cx.tell_if_missing(options.stream(args, index).0);
     }
     if !reply.is_empty() {
         reply.end(out);

@@ -72,7 +72,7 @@ fn xreadgroup(
     args: Args<'_>,
     out: &mut Writer<'_>,
 ) -> Result<(), CommandError> {
-    let options = Options::parse(cx, args, true)?;
+    let mut options = Options::parse(cx, args, true)?;
     let names = options.group.unwrap_or_default();
     if options.streams == 1 {
         cx.tell_if_missing(options.stream(args, 0).0);
@@ -118,6 +118,8 @@ fn xreadgroup(
             From::New => delivery.deliver(&options, &mut reply, out),
             From::After(id) => {
                 delivery.repeat(id, &mut reply, out);
+                // Redis claims nothing from the streams behind it either.
+                options.claim_ms = None;
                 false
             }
         };
