@@ -272,12 +272,13 @@ impl List {
         }
     }
 
-    /// Replaces the item `index`; false where there is none.
+    /// Replaces the item `index`; false where there is none, and then too the list has the form for
+    /// one more.
     pub fn set(&mut self, index: usize, item: &[u8], limit: Limit) -> bool {
+        self.expect(item.len(), 1, limit);
         if index >= self.len() {
             return false;
         }
-        self.expect(item.len(), 1, limit);
         match &mut self.form {
             Form::Single(chunk) => chunk.replace(index, &Encoded::new(item)),
             Form::Many(directory) => change::set(directory, index, item, limit),
@@ -286,8 +287,10 @@ impl List {
         true
     }
 
-    /// Puts `item` beside the first item that equals `pivot`; false where there is none.
+    /// Puts `item` beside the first item that equals `pivot`; false where there is none, and then
+    /// too the list has the form for one more.
     pub fn insert(&mut self, side: Side, pivot: &[u8], item: &[u8], limit: Limit) -> bool {
+        self.expect(item.len(), 1, limit);
         let Some(found) = self.find(pivot) else {
             return false;
         };

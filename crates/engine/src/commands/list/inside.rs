@@ -326,8 +326,10 @@ fn lset(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<()
     let (key, limit) = (args.at(1), cx.settings.list_limit);
     let list = edit(cx, key)?.ok_or(CommandError::NoSuchKey)?;
     let index = number::int(args.at(2))?;
-    let at = index_of(index, list.len()).ok_or(CommandError::IndexRange)?;
-    list.set(at, args.at(3), limit);
+    let at = index_of(index, list.len()).unwrap_or(usize::MAX);
+    if !list.set(at, args.at(3), limit) {
+        return Err(CommandError::IndexRange);
+    }
     cx.changed(key, Class::LIST, "lset");
     out.ok();
     Ok(())

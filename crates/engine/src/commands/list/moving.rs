@@ -9,7 +9,7 @@ use command::arg::*;
 use command::{Acl, Arity, Flags, Group, KeySpec, Shape};
 use resp::{Args, Writer};
 use structure::decimal::TEXT_MAX;
-use structure::list::List;
+use structure::list::{Limit, List};
 use structure::listpack::Entry;
 
 use super::{End, bury, count_above_zero, edit, taken, wait};
@@ -277,11 +277,12 @@ fn move_one(
     let mut items = Items::default();
     items.push(entry);
     if source == destination {
-        // A lone element stays where it is, and the list keeps its form.
         if list.len() > 1 {
-            from.drop_one(list, limit);
+            // Whether it takes the small form is asked when the element is back.
+            from.drop_one(list, Limit::new(1));
             items.put(list, to, limit);
         }
+        list.drop_front(0, limit);
         // One element in one list: the event of adding comes first.
         cx.changed(source, Class::LIST, to.push_event());
         cx.changed(source, Class::LIST, from.pop_event());
