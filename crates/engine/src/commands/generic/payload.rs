@@ -142,8 +142,12 @@ fn restore(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result
     })?;
     let deadline = match (ttl, options.absolute) {
         (0, _) => Deadline::Clear,
-        (ttl, true) => Deadline::At(ttl.min(DEADLINE_MS_MAX)),
-        (ttl, false) => Deadline::At(ttl.saturating_add(cx.now_ms).min(DEADLINE_MS_MAX)),
+        (ttl, true) => Deadline::At(ttl),
+        // A time to live that leads beyond all time has no future: to Redis it is past.
+        (ttl, false) => Deadline::At(match ttl.saturating_add(cx.now_ms) {
+            at if at > DEADLINE_MS_MAX => 0,
+            at => at,
+        }),
     };
     if let Deadline::At(at) = deadline
         && at <= cx.dead_ms

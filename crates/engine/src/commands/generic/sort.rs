@@ -263,7 +263,11 @@ fn sorted(
             None => Some(element.clone()),
         };
         let weight = if options.alpha {
-            Weight::Text(text)
+            Weight::Text(text.map(|text| match options.store {
+                // What is stored is the same everywhere; else a text is compared as one of C is.
+                Some(_) => text,
+                None => until_nul(text),
+            }))
         } else {
             let number = text.map_or(Some(0.0), |text| crate::number::double(&text));
             Weight::Number(number.ok_or("ERR One or more scores can't be converted into double")?)
@@ -286,6 +290,14 @@ fn sorted(
         }
     });
     Ok(weighted.into_iter().map(|(_, element)| element).collect())
+}
+
+/// A text up to its first byte that is zero.
+fn until_nul(mut text: Vec<u8>) -> Vec<u8> {
+    if let Some(end) = text.iter().position(|byte| *byte == 0) {
+        text.truncate(end);
+    }
+    text
 }
 
 fn answers(cx: &mut Context<'_>, elements: &[Vec<u8>], gets: &[&[u8]]) -> Vec<Option<Vec<u8>>> {
