@@ -200,8 +200,11 @@ pub fn raise(bytes: &mut Vec<u8>, found: Found, mark: Mark, bytes_max: usize) ->
         if split.len() > run.bytes && bytes.len() + split.len() - run.bytes > bytes_max {
             return false;
         }
+        // A second byte that is cut off counts as there: what takes its place is cut off as far.
         let end = bytes.len().min(at + run.bytes);
+        let len = bytes.len() + split.len() - run.bytes;
         bytes.splice(at..end, split.iter().copied());
+        bytes.truncate(len);
     }
     join(bytes, before + HEADER_BYTES);
     true
