@@ -60,6 +60,46 @@ pub fn cursor(text: &[u8]) -> Result<u64, CommandError> {
     .ok_or(CommandError::text("ERR invalid cursor"))
 }
 
+/// Writes a double that is a number with 17 significant digits, or fewer where zeros are last: what
+/// C's `%.17g` writes.
+pub fn write_digits(value: f64, out: &mut Vec<u8>) {
+    let text = format!("{:.16e}", value.abs());
+    if value.is_sign_negative() {
+        out.push(b'-');
+    }
+    let Some((mantissa, power)) = text.split_once('e') else {
+        return out.extend_from_slice(b"inf");
+    };
+    let power: i32 = power.parse().unwrap_or(0);
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    let digits = match digits.trim_end_matches('0') {
+        "" => "0",
+        digits => digits,
+    };
+    // The digits before the point and those behind it.
+    let text = match usize::try_from(power) {
+        Ok(whole) if whole >= digits.len() && whole < 17 => format!("{digits:0<0$}", whole + 1),
+        Ok(whole) if whole < 17 => point(digits, whole + 1),
+        Err(_) if power >= -4 => {
+            let zeros = "0".repeat(power.unsigned_abs() as usize);
+            point(&format!("{zeros}{digits}"), 1)
+        }
+        _ => {
+            let sign = if power < 0 { '-' } else { '+' };
+            format!("{}e{sign}{:02}", point(digits, 1), power.abs())
+        }
+    };
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Digits with a point behind the first `whole`, if any follow.
+fn point(digits: &str, whole: usize) -> String {
+    match digits.split_at(whole.min(digits.len())) {
+        (whole, "") => whole.to_owned(),
+        (whole, rest) => format!("{whole}.{rest}"),
+    }
+}
+
 fn without_blanks(text: &[u8]) -> &[u8] {
     let blanks = text
         .iter()
@@ -245,6 +285,33 @@ fn timeout_from(ms: f64, now_ms: u64) -> Result<Option<u64>, CommandError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn digits_are_written_as_c_does() {
+        for (value, text) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (1.0, "1"),
+            (-10.0, "-10"),
+            (1.5, "1.5"),
+            (0.1, "0.10000000000000001"),
+            (1_234_567.125, "1234567.125"),
+            (0.0001, "0.0001"),
+            (1e-5, "1.0000000000000001e-05"),
+            (1e16, "10000000000000000"),
+            (1e17, "1e+17"),
+            (123_456_789_012_345_678.0, "1.2345678901234568e+17"),
+            (9_007_199_254_740_993.0, "9007199254740992"),
+            (1.5e300, "1.5000000000000001e+300"),
+            (5e-324, "4.9406564584124654e-324"),
+            (f64::INFINITY, "inf"),
+            (f64::NEG_INFINITY, "-inf"),
+        ] {
+            let mut out = Vec::new();
+            write_digits(value, &mut out);
+            assert_eq!(String::from_utf8_lossy(&out), text);
+        }
+    }
 
     #[test]
     fn doubles_are_read_as_redis_reads_them() {

@@ -306,8 +306,7 @@ pub(super) fn put<'a>(
         }
         None if options.xx => (Tally::default(), false),
         None => {
-            let longest = (0..scores.len()).map(|index| member(index).len()).max();
-            let mut set = SortedSet::sized(terms, scores.len(), longest.unwrap_or(0));
+            let mut set = SortedSet::sized(terms, scores.len(), member(0).len());
             let tally = fill(&mut set, terms, options, scores, member)?;
             cx.put_object(key, Object::SortedSet(set));
             (tally, true)

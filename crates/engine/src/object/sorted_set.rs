@@ -5,7 +5,9 @@
 //! by score and by name are turned into ranges of ranks in both.
 //!
 //! # Invariants
-//! - No score is NaN, and none is a negative zero.
+//! - No score is NaN.
+//! - A zero keeps its sign only in the large form, as in Redis, and in a set that is being reckoned
+//!   ([`SortedSet::insert_signed`]).
 //! - Scores in a listpack are spelt as the real server spells them: whole ones as integers.
 //!
 //! # Why is a small one searched from its start?
@@ -20,6 +22,9 @@ use structure::listpack::{Entry, Listpack, Position};
 pub use structure::zset::{LexBound, ScoreBound};
 
 use super::Terms;
+
+/// How a small set that is being reckoned says so.
+const NEGATIVE_ZERO: &[u8] = b"-0";
 
 /// A sorted set.
 pub struct SortedSet {
@@ -47,11 +52,11 @@ impl Default for SortedSet {
 }
 
 impl SortedSet {
-    /// An empty one that is about to take `members`, the longest of `longest` bytes.
-    pub fn sized(terms: Terms<'_>, members: usize, longest: usize) -> Self {
+    /// An empty one that is about to take `members`, the first of `first` bytes.
+    pub fn sized(terms: Terms<'_>, members: usize, first: usize) -> Self {
         let mut set = Self::default();
         let settings = terms.settings;
-        if members > settings.zset_listpack_entries || longest > settings.zset_listpack_value {
+        if members > settings.zset_listpack_entries || first > settings.zset_listpack_value {
             set.form = Form::Large(Box::default());
         }
         set
@@ -140,39 +145,93 @@ impl SortedSet {
         }
     }
 
-    /// Sets the score of a member, not NaN, and returns the one that it had.
+    /// Sets the score of a member, not NaN, and returns the one that it had. Where both are zero,
+    /// it keeps the sign that it had.
     ///
     /// # Panics
     /// For a new member when [`SortedSet::is_full`].
     #[inline]
     pub fn insert(&mut self, terms: Terms<'_>, member: &[u8], score: f64) -> Option<f64> {
         debug_assert!(!score.is_nan(), "a score is a number");
-        let score = score + 0.0; // No negative zero.
-        if member.len() > terms.settings.zset_listpack_value {
-            self.enlarge_for(terms, member);
+        if let Form::Small(pack) = &mut self.form {
+            if let Some(at) = pack.find(member, 1) {
+                let old = pack.next(at).map(|at| score_at(pack, at));
+                if old != Some(score) {
+                    pack.remove_range(at, 2);
+                    insert_small(pack, member, score);
+                }
+                return old;
+            }
+            let settings = terms.settings;
+            if pack.len() / 2 < settings.zset_listpack_entries
+                && member.len() <= settings.zset_listpack_value
+            {
+                insert_small(pack, member, score);
+                return None;
+            }
+            self.enlarge(terms.seed);
+        }
+        self.insert_large(terms, member, score)
+    }
+
+    #[inline]
+    fn insert_large(&mut self, terms: Terms<'_>, member: &[u8], score: f64) -> Option<f64> {
+        let Form::Large(set) = &mut self.form else {
+            return None;
+        };
+        let seed = terms.seed;
+        let hasher = |bytes: &[u8]| structure::hash::hash(seed, bytes);
+        let hash = terms.hash(member);
+        let old = set.insert(hash, member, score, &hasher);
+        if let Some(old) = old
+            && old == score
+            && old.is_sign_negative() != score.is_sign_negative()
+        {
+            set.insert(hash, member, old, &hasher);
+        }
+        old
+    }
+
+    /// The same, with the sign that a zero has, in either form. [`SortedSet::settle`] has to follow
+    /// before the set is kept.
+    pub fn insert_signed(&mut self, terms: Terms<'_>, member: &[u8], score: f64) {
+        if score != 0.0 {
+            self.insert(terms, member, score);
+            return;
+        }
+        self.remove(terms, member);
+        self.insert(terms, member, score);
+        if score.is_sign_positive() {
+            return;
         }
         match &mut self.form {
             Form::Small(pack) => {
-                let mut old = None;
-                if let Some(at) = pack.find(member, 1) {
-                    let before = pack.next(at).map(|at| score_at(pack, at));
-                    if before == Some(score) {
-                        return before;
-                    }
-                    pack.remove_range(at, 2);
-                    old = before;
+                if let Some(at) = pack.find(member, 1).and_then(|at| pack.next(at)) {
+                    pack.replace(at, NEGATIVE_ZERO);
                 }
-                insert_small(pack, member, score);
-                if pack.len() / 2 > terms.settings.zset_listpack_entries {
-                    self.enlarge(terms.seed);
-                }
-                old
             }
+            // It may have become large just now.
             Form::Large(set) => {
-                let seed = terms.seed;
-                let hasher = |bytes: &[u8]| structure::hash::hash(seed, bytes);
-                set.insert(terms.hash(member), member, score, &hasher)
+                let hasher = |bytes: &[u8]| structure::hash::hash(terms.seed, bytes);
+                set.insert(terms.hash(member), member, score, &hasher);
             }
+        }
+    }
+
+    /// Drops the signs of zeros where the form does not keep them.
+    pub fn settle(&mut self) {
+        let Form::Small(pack) = &mut self.form else {
+            return;
+        };
+        let mut at = pack.first().and_then(|at| pack.next(at));
+        while let Some(score) = at {
+            if score_at(pack, score) > 0.0 {
+                return;
+            }
+            if pack.get(score).is(NEGATIVE_ZERO) {
+                pack.replace(score, b"0");
+            }
+            at = pack.next(score).and_then(|at| pack.next(at));
         }
     }
 
@@ -395,6 +454,14 @@ impl SortedSet {
         }
     }
 
+    /// A score as ZSCAN says it: as it is spelt in the small form, with 17 digits from the large.
+    pub fn write_scanned(&self, score: f64, out: &mut Vec<u8>) {
+        match &self.form {
+            Form::Small(_) => resp::format_double(score, out),
+            Form::Large(_) => crate::number::write_digits(score, out),
+        }
+    }
+
     /// A copy.
     pub fn duplicate(&self, terms: Terms<'_>) -> Self {
         let form = match &self.form {
@@ -414,13 +481,6 @@ impl SortedSet {
     fn clip(&self, ranks: Range<usize>) -> Range<usize> {
         let end = ranks.end.min(self.len());
         ranks.start.min(end)..end
-    }
-
-    #[cold]
-    fn enlarge_for(&mut self, terms: Terms<'_>, member: &[u8]) {
-        if member.len() > terms.settings.zset_listpack_value {
-            self.enlarge(terms.seed);
-        }
     }
 
     #[cold]

@@ -185,6 +185,7 @@ impl Options {
     }
 }
 
+/// The result; zeros have their signs in it.
 fn combine(
     operation: Operation,
     sources: &[Source<'_>],
@@ -214,7 +215,7 @@ fn combine(
                     if let Some(old) = result.score(terms, member) {
                         score = aggregate.combine(old, score);
                     }
-                    result.insert(terms, member, score);
+                    result.insert_signed(terms, member, score);
                 });
             }
         }
@@ -227,7 +228,7 @@ fn combine(
                 Some(aggregate.combine(sum?, aggregate.weighted(*weight, found)))
             });
             if let Some(score) = score {
-                result.insert(terms, member, score);
+                result.insert_signed(terms, member, score);
             }
         }),
         Operation::Difference => first.each(|member, score| {
@@ -237,7 +238,7 @@ fn combine(
                 .iter()
                 .any(|(source, _)| source.score(terms, member).is_some())
             {
-                result.insert(terms, member, score);
+                result.insert_signed(terms, member, score);
             }
         }),
     }
@@ -280,8 +281,9 @@ fn store_result(
     let (count, end) = (keys.len(), keys.end);
     let sources = sources(cx, args, keys)?;
     let options = Options::parse(args, end, count, operation, true)?;
-    let result = combine(operation, &sources, &options, terms);
+    let mut result = combine(operation, &sources, &options, terms);
     drop(sources);
+    result.settle();
     store(cx, args.at(1), result, event, out);
     Ok(())
 }

@@ -152,7 +152,7 @@ fn zscan(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
         write_entry(out, member);
         if !options.names_only {
             text.clear();
-            resp::format_double(score, &mut text);
+            set.write_scanned(score, &mut text);
             out.bulk(&text);
         }
     }

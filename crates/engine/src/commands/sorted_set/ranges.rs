@@ -421,6 +421,9 @@ fn zrangestore(
     let mut result = SortedSet::default();
     if let Some(set) = read(cx, args.at(2))? {
         let ranks = query.ranks(set);
+        if matches!(query.ends, Ends::Rank(..)) {
+            result = SortedSet::sized(terms, ranks.len(), 0);
+        }
         set.each(ranks, query.rev, |member, score| {
             result.insert(terms, member.bytes(&mut [0; 20]), score);
         });
