@@ -363,6 +363,22 @@ impl<'a> Context<'a> {
         true
     }
 
+    /// Removes a key that a result without elements takes the place of: even one past its deadline
+    /// was there, as in Redis. Whether it was.
+    pub fn displace(&mut self, key: &[u8]) -> bool {
+        let (db, hash) = (self.session.db, self.hash(key));
+        let removed = self
+            .stripe(hash)
+            .db_mut(db)
+            .and_then(|db| db.remove(hash, key));
+        let Some(record) = removed else {
+            return false;
+        };
+        self.effects.graveyard.bury(record.into_displaced());
+        self.gone(key);
+        true
+    }
+
     /// Removes a key whose object became empty, and says so: `del`.
     pub fn remove_empty(&mut self, key: &[u8]) {
         if self.remove(key) {
@@ -398,6 +414,15 @@ impl<'a> Context<'a> {
         if !stripe.watchers.is_empty() {
             stripe.watchers.touch(db, key);
         }
+        self.effects.changes += 1;
+    }
+
+    /// Reports to watchers that a key was taken out past its deadline.
+    fn touch_expired(&mut self, key: &[u8]) {
+        let (db, hash) = (self.session.db, self.hash(key));
+        let stripe = self.stripe(hash);
+        stripe.stats.changes += 1;
+        stripe.watchers.touch_expired(db, key);
         self.effects.changes += 1;
     }
 
@@ -542,7 +567,7 @@ impl<'a> Context<'a> {
         stats.expired_active += u64::from(active);
         let key = record.key();
         self.gone(key);
-        self.touch(key);
+        self.touch_expired(key);
         self.log_loss(&[b"DEL", key]);
         self.notify(Class::EXPIRED, "expired", key);
         self.effects.graveyard.bury(record.into_displaced());

@@ -69,7 +69,19 @@ pub type DbKey = (u32, Box<[u8]>);
 /// Watched keys of a stripe: who must hear of a change.
 #[derive(Default)]
 pub struct Watchers {
-    keys: HashMap<DbKey, Vec<Arc<AtomicBool>>>,
+    keys: HashMap<DbKey, Vec<Watcher>>,
+}
+
+struct Watcher {
+    flag: Arc<AtomicBool>,
+    /// The key was past its deadline when it was watched: that it goes is no change.
+    saw_it_dead: bool,
+}
+
+impl Watcher {
+    fn tell(&self) {
+        self.flag.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Watchers {
@@ -84,19 +96,22 @@ impl Watchers {
         self.keys.len()
     }
 
-    /// Adds a watcher of a key.
-    pub fn add(&mut self, db: u32, key: &[u8], flag: &Arc<AtomicBool>) {
+    /// Adds a watcher of a key, which may be past its deadline already.
+    pub fn add(&mut self, db: u32, key: &[u8], flag: &Arc<AtomicBool>, is_dead: bool) {
         self.keys
             .entry((db, key.into()))
             .or_default()
-            .push(flag.clone());
+            .push(Watcher {
+                flag: flag.clone(),
+                saw_it_dead: is_dead,
+            });
     }
 
     /// Removes a watcher of a key.
     pub fn remove(&mut self, db: u32, key: &[u8], flag: &Arc<AtomicBool>) {
         let slot = (db, key.into());
         if let Some(flags) = self.keys.get_mut(&slot) {
-            flags.retain(|other| !Arc::ptr_eq(other, flag));
+            flags.retain(|other| !Arc::ptr_eq(&other.flag, flag));
             if flags.is_empty() {
                 self.keys.remove(&slot);
             }
@@ -105,22 +120,37 @@ impl Watchers {
 
     /// Tells everybody who watches a key.
     pub fn touch(&self, db: u32, key: &[u8]) {
-        if let Some(flags) = self.keys.get(&(db, key.into())) {
-            flags
-                .iter()
-                .for_each(|flag| flag.store(true, Ordering::Relaxed));
+        if let Some(watchers) = self.keys.get(&(db, key.into())) {
+            watchers.iter().for_each(Watcher::tell);
+        }
+    }
+
+    /// Tells everybody who watches a key that is taken out past its deadline, and saw it alive.
+    pub fn touch_expired(&self, db: u32, key: &[u8]) {
+        if let Some(watchers) = self.keys.get(&(db, key.into())) {
+            let alive = watchers.iter().filter(|watcher| !watcher.saw_it_dead);
+            alive.for_each(Watcher::tell);
         }
     }
 
     /// Tells everybody who watches a key of `db` for which `changes` is true.
     pub fn touch_where(&self, db: u32, changes: impl Fn(&[u8]) -> bool) {
-        for ((_, key), flags) in self.keys.iter().filter(|((other, _), _)| *other == db) {
-            if changes(key) {
-                flags
-                    .iter()
-                    .for_each(|flag| flag.store(true, Ordering::Relaxed));
-            }
+        for (_, watchers) in self.of(db).filter(|(key, _)| changes(key)) {
+            watchers.iter().for_each(Watcher::tell);
         }
+    }
+
+    /// Tells everybody who watches a key of `db` for which `goes` is true, and saw it alive.
+    pub fn touch_gone(&self, db: u32, goes: impl Fn(&[u8]) -> bool) {
+        for (_, watchers) in self.of(db).filter(|(key, _)| goes(key)) {
+            let alive = watchers.iter().filter(|watcher| !watcher.saw_it_dead);
+            alive.for_each(Watcher::tell);
+        }
+    }
+
+    fn of(&self, db: u32) -> impl Iterator<Item = (&[u8], &[Watcher])> {
+        let here = self.keys.iter().filter(move |((other, _), _)| *other == db);
+        here.map(|((_, key), watchers)| (&**key, &**watchers))
     }
 }
 

@@ -135,7 +135,7 @@ pub fn flush(cx: &mut Context<'_>, index: usize, db: u32) {
         return;
     }
     let there = |stripe: &Stripe, key: &[u8]| holds(stripe, db, shared.hash(key), key);
-    stripe.watchers.touch_where(db, |key| there(stripe, key));
+    stripe.watchers.touch_gone(db, |key| there(stripe, key));
     let waited = stripe.waiters.keys_of(db);
     let gone = waited.into_iter().filter(|key| there(stripe, key));
     let gone = gone.map(|key| (db, shared.hash(&key), key));

@@ -158,7 +158,7 @@ fn watch(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
         let was_dead = stripe
             .db(db)
             .is_some_and(|db| db.is_dead(hash, key, now_ms));
-        stripe.watchers.add(db, key, &flag);
+        stripe.watchers.add(db, key, &flag, was_dead);
         cx.session.watches.push(Watch {
             db,
             key: key.into(),

@@ -71,7 +71,7 @@ fn bitop(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
         }
     }
     if len == 0 {
-        if cx.remove(target) {
+        if cx.displace(target) {
             cx.changed(target, Class::GENERIC, "del");
         }
         out.int(0);

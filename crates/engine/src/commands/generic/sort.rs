@@ -346,7 +346,7 @@ fn look_up(cx: &mut Context<'_>, pattern: &[u8], element: &[u8]) -> Option<Vec<u
 /// Makes a list of the answers; an empty one removes the key.
 fn store(cx: &mut Context<'_>, to: &[u8], answers: &[Option<Vec<u8>>]) -> usize {
     if answers.is_empty() {
-        if cx.remove(to) {
+        if cx.displace(to) {
             cx.changed(to, Class::GENERIC, "del");
         }
         return 0;

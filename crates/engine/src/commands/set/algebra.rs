@@ -317,7 +317,7 @@ fn store(
     if !result.is_empty() {
         cx.put_object(destination, Object::Set(result));
         cx.changed(destination, Class::SET, event);
-    } else if cx.remove(destination) {
+    } else if cx.displace(destination) {
         cx.changed(destination, Class::GENERIC, "del");
     }
     Ok(())

@@ -445,7 +445,7 @@ pub(in crate::commands) fn store(
         cx.put_object(key, Object::SortedSet(result));
         cx.changed(key, Class::SORTED_SET, event);
         cx.ready(key);
-    } else if cx.remove(key) {
+    } else if cx.displace(key) {
         cx.changed(key, Class::GENERIC, "del");
     }
 }
