@@ -194,6 +194,24 @@ fn is_played(command: &Command) -> bool {
         || !(LEFT_OUT.contains(&command.words[0].as_str()) || is_container && last == Some("help"))
 }
 
+/// The word of a command that may wait which says how long.
+fn timeout_of(words: &[Word]) -> Option<&Word> {
+    let name = words.first()?.plain()?.to_ascii_lowercase();
+    match name.as_slice() {
+        b"xread" | b"xreadgroup" => {
+            let is_block = |word: &Word| {
+                word.plain()
+                    .is_some_and(|w| w.eq_ignore_ascii_case(b"BLOCK"))
+            };
+            words.get(words.iter().position(is_block)? + 1)
+        }
+        b"blmpop" | b"bzmpop" => words.get(1),
+        b"blmove" | b"blmovem" => words.get(5),
+        b"brpoplpush" => words.get(3),
+        _ => words.last(),
+    }
+}
+
 struct Draft<'a> {
     planner: &'a Planner,
     themes: Vec<&'static str>,
@@ -211,10 +229,9 @@ impl Draft<'_> {
     }
 
     fn push(&mut self, connection: usize, words: Vec<Word>) {
-        let is_brief = words.iter().any(|word| {
-            word.plain()
-                .is_some_and(|w| w == BRIEF_SECONDS.as_bytes() || w == BRIEF_MS.as_bytes())
-        });
+        let is_brief = timeout_of(&words)
+            .and_then(Word::plain)
+            .is_some_and(|w| w == BRIEF_SECONDS.as_bytes() || w == BRIEF_MS.as_bytes());
         self.sequence.steps.push(Step {
             connection,
             words,

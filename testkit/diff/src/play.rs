@@ -15,13 +15,13 @@ use crate::allow::Allowed;
 use crate::arbiter::{Arbiter, Verdict};
 use crate::compare::{Ids, bag, how, is_id, same};
 use crate::facts::Command;
-use crate::scan;
+use crate::scan::{self, Doubt};
 use crate::sequence::{Seen, Sequence, Step, Word, letter, line};
 use crate::side::{PATIENCE, Side, Silence};
 use crate::walk::{Found, agree, walk};
 use client::Reply;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use testkit::render;
 
 /// What a difference of a command inside a transaction is called first.
@@ -85,6 +85,9 @@ pub struct Arena {
     place: usize,
     connections: Vec<Connection>,
     ids: Ids,
+    /// When ids were made up last: in each millisecond at most once, so that the same ones are
+    /// greater on either side.
+    ids_ms: u128,
     payloads: Vec<Vec<u8>>,
     digests: Vec<Vec<u8>>,
     shown: Vec<Line>,
@@ -183,6 +186,7 @@ impl Arena {
             place: 0,
             connections: vec![Connection::default(); connections],
             ids: Ids::default(),
+            ids_ms: 0,
             payloads: Vec::new(),
             digests: Vec::new(),
             shown: Vec::new(),
@@ -359,7 +363,15 @@ impl Arena {
             return Ok(false);
         };
         *current = line(their_args.iter().map(Vec::as_slice));
-        match self.step(step, &our_args, &their_args) {
+        let makes_ids = self.makes_ids(step.connection, &their_args);
+        if makes_ids {
+            await_ms(self.ids_ms + 1);
+        }
+        let result = self.step(step, &our_args, &their_args);
+        if makes_ids {
+            self.ids_ms = now_ms();
+        }
+        match result {
             Err(Stop::Difference { kind, ours, theirs }) => {
                 if !self.may_go_on(&their_args, current, &kind, &ours, &theirs) {
                     return Err(Stop::Difference { kind, ours, theirs });
@@ -369,6 +381,15 @@ impl Arena {
         }
         self.settle(step.connection, &self.name(&their_args))?;
         Ok(true)
+    }
+
+    /// Whether a command makes the servers make up ids from the time.
+    fn makes_ids(&self, connection: usize, args: &[Vec<u8>]) -> bool {
+        let is_auto =
+            |args: &[Vec<u8>]| self.name(args) == "xadd" && args.iter().any(|w| w == b"*");
+        let queued = self.connections[connection].queued.as_deref();
+        is_auto(args)
+            || self.name(args) == "exec" && queued.is_some_and(|q| q.iter().any(|a| is_auto(a)))
     }
 
     /// Compares what there is when all commands were played.
@@ -482,12 +503,13 @@ impl Arena {
             _ if is_subscribe(&name) => connection.queued.is_some(),
             // What needs more than a look at the reply.
             _ if connection.is_subscribed => {
-                let asks_more = [scan::source(&their_args), scan::by_lex(&their_args)];
-                asks_more.iter().any(Option::is_some)
+                scan::source(&their_args).is_some()
+                    || Doubt::of(&their_args).is_some()
                     || scan::is_scan(&their_args)
                     || self.facts.blocking.contains(&name)
             }
-            _ => scan::by_lex(&their_args).is_some() && connection.queued.is_some(),
+            "set" if answers_twice(&their_args) => true,
+            _ => Doubt::of(&their_args).is_some() && connection.queued.is_some(),
         };
         (!is_left_out).then_some((our_args, their_args))
     }
@@ -538,10 +560,11 @@ impl Arena {
         if scan::is_scan(their_args) && !is_queued {
             return self.scan(connection, their_args, shown);
         }
-        if let Some(question) = scan::by_lex(their_args) {
-            self.ours.call(connection, &question).map_err(ours)?;
-            let scores = self.theirs.call(connection, &question).map_err(theirs)?;
-            if !scan::is_flat(&scores) {
+        if let Some(doubt) = Doubt::of(their_args) {
+            let question = &doubt.question;
+            self.ours.call(connection, question).map_err(ours)?;
+            let answer = self.theirs.call(connection, question).map_err(theirs)?;
+            if !doubt.is_settled(&answer) {
                 return Ok(());
             }
         }
@@ -817,6 +840,27 @@ fn waits(side: &mut Side, connection: usize, before: usize) -> Result<Option<Rep
             return Err(Silence::Hangs);
         }
     }
+}
+
+fn now_ms() -> u128 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis())
+}
+
+fn await_ms(ms: u128) {
+    while now_ms() < ms {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// SET with GET and a digest that is none: the real server answers it twice.
+fn answers_twice(args: &[Vec<u8>]) -> bool {
+    let is = |word: &Vec<u8>, token: &str| word.eq_ignore_ascii_case(token.as_bytes());
+    let is_digest = |word: &[u8]| word.len() == 16;
+    args.iter().any(|word| is(word, "GET"))
+        && args
+            .windows(2)
+            .any(|pair| (is(&pair[0], "IFDEQ") || is(&pair[0], "IFDNE")) && !is_digest(&pair[1]))
 }
 
 fn is_subscribe(name: &str) -> bool {

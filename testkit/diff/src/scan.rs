@@ -1,7 +1,8 @@
 //! Replies that chance or the layout of memory decides: pages of scans, and draws.
 //!
 //! A scan is followed to its end and only all of its pages together are compared. A draw has to
-//! come from what is there, so the members are asked for first.
+//! come from what is there, so the members are asked for first. Where it depends on the data
+//! whether a reply is left open, the data are asked for first, and then the command is left out.
 
 use crate::side::{Side, Silence};
 use client::Reply;
@@ -86,9 +87,96 @@ pub fn source(args: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     Some(words.into_iter().map(<[u8]>::to_vec).collect())
 }
 
+/// A reply that may be left open: what to ask first, and how to read the answer.
+pub struct Doubt {
+    pub question: Vec<Vec<u8>>,
+    is_settled: fn(&Reply) -> bool,
+}
+
+impl Doubt {
+    /// What the command's reply may depend on beside the data.
+    pub fn of(args: &[Vec<u8>]) -> Option<Self> {
+        let doubt = |question, is_settled| Self {
+            question,
+            is_settled,
+        };
+        by_lex(args)
+            .map(|question| doubt(question, is_flat))
+            .or_else(|| by_distance(args).map(|question| doubt(question, has_no_ties)))
+            .or_else(|| by_weight(args))
+    }
+
+    /// Whether, after this answer, only one reply is right.
+    pub fn is_settled(&self, answer: &Reply) -> bool {
+        (self.is_settled)(answer)
+    }
+}
+
+fn has(args: &[Vec<u8>], token: &str) -> bool {
+    args.iter()
+        .any(|word| word.eq_ignore_ascii_case(token.as_bytes()))
+}
+
+/// For a search of the nearest places: what tells all distances. Of several places equally far
+/// away, which are among the first is left open.
+fn by_distance(args: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
+    let name = args.first()?.to_ascii_lowercase();
+    if !name.starts_with(b"geo") || !has(args, "COUNT") || has(args, "ANY") {
+        return None;
+    }
+    let (mut words, mut at) = match name.as_slice() {
+        b"geosearchstore" => (vec![b"GEOSEARCH".to_vec()], 2),
+        _ => (vec![args[0].clone()], 1),
+    };
+    while let Some(word) = args.get(at) {
+        let upper = word.to_ascii_uppercase();
+        at += match upper.as_slice() {
+            b"COUNT" | b"STORE" => 2,
+            b"STOREDIST" if name != b"geosearchstore" => 2,
+            b"STOREDIST" | b"WITHDIST" | b"WITHCOORD" | b"WITHHASH" => 1,
+            _ => {
+                words.push(word.clone());
+                1
+            }
+        };
+    }
+    words.push(b"WITHDIST".to_vec());
+    Some(words)
+}
+
+/// Whether no two places are equally far away.
+fn has_no_ties(with_distances: &Reply) -> bool {
+    let places = with_distances.elements().unwrap_or_default();
+    let mut distances: Vec<&[u8]> = places
+        .iter()
+        .filter_map(|place| place.elements()?.get(1)?.bytes())
+        .collect();
+    distances.sort_unstable();
+    distances.is_sorted_by(|a, b| a < b)
+}
+
+/// For a sort of texts by other keys that is kept: what weighs the same keeps the order that it
+/// had, which a list has and other types have not. Partly sorted, a list has none either.
+fn by_weight(args: &[Vec<u8>]) -> Option<Doubt> {
+    let name = args.first()?.to_ascii_lowercase();
+    let is_open = ["ALPHA", "BY", "STORE"]
+        .iter()
+        .all(|token| has(args, token));
+    if name != b"sort" || !is_open {
+        return None;
+    }
+    Some(Doubt {
+        question: vec![b"TYPE".to_vec(), args.get(1)?.clone()],
+        is_settled: match has(args, "LIMIT") {
+            true => |_| false,
+            false => |kind| matches!(kind.bytes(), Some(b"list" | b"none")),
+        },
+    })
+}
+
 /// For a command on a range of members by their letters: what tells its set's scores. With scores
 /// that differ, which members are in such a range is left open.
-pub fn by_lex(args: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
+fn by_lex(args: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     let name = args.first()?.to_ascii_lowercase();
     let has_bylex = args.iter().any(|word| word.eq_ignore_ascii_case(b"BYLEX"));
     let key = match name.as_slice() {
@@ -102,7 +190,7 @@ pub fn by_lex(args: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
 }
 
 /// Whether all scores are the same.
-pub fn is_flat(with_scores: &Reply) -> bool {
+fn is_flat(with_scores: &Reply) -> bool {
     let Reply::Array(elements) = with_scores else {
         return true;
     };
@@ -163,6 +251,39 @@ mod tests {
         assert!(
             !is_scan(&args("SCAN 5")) && !is_scan(&args("GET 0")) && !is_scan(&args("SSCAN s"))
         );
+    }
+
+    #[test]
+    fn what_may_be_left_open_is_asked_for_first() {
+        let asked = |line: &str| {
+            let question = Doubt::of(&args(line))?.question;
+            let words = question.iter().map(|word| String::from_utf8_lossy(word));
+            Some(words.collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(
+            asked("geosearchstore d s FROMMEMBER a BYRADIUS 1 M COUNT 2 STOREDIST").as_deref(),
+            Some("GEOSEARCH s FROMMEMBER a BYRADIUS 1 M WITHDIST")
+        );
+        assert_eq!(
+            asked("GEORADIUS s 0 0 1 KM STORE d COUNT 2 DESC").as_deref(),
+            Some("GEORADIUS s 0 0 1 KM DESC WITHDIST")
+        );
+        assert_eq!(asked("GEORADIUS s 0 0 1 KM COUNT 2 ANY"), None);
+        assert_eq!(
+            asked("SORT s ALPHA BY w* STORE d").as_deref(),
+            Some("TYPE s")
+        );
+        assert_eq!(asked("SORT s BY w* STORE d"), None);
+        let place = |distance: &str| {
+            let parts = ["a", distance].map(|text| Reply::Bulk(text.into()));
+            Reply::Array(parts.to_vec())
+        };
+        assert!(has_no_ties(&Reply::Array(vec![place("1.0"), place("2.0")])));
+        assert!(!has_no_ties(&Reply::Array(vec![
+            place("1.0"),
+            place("2.0"),
+            place("1.0")
+        ])));
     }
 
     #[test]
