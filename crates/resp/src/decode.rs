@@ -447,7 +447,7 @@ fn parse_int(digits: &[u8]) -> Option<i64> {
 fn split_words(line: &[u8], text: &mut Vec<u8>, words: &mut Vec<Range>) -> bool {
     let mut at = 0;
     loop {
-        while line.get(at).is_some_and(u8::is_ascii_whitespace) {
+        while line.get(at).copied().is_some_and(is_blank) {
             at += 1;
         }
         if at >= line.len() {
@@ -460,12 +460,13 @@ fn split_words(line: &[u8], text: &mut Vec<u8>, words: &mut Vec<Range>) -> bool 
             at += 1;
             match (quote, byte) {
                 (None, None) => break,
-                (None, Some(b)) if b.is_ascii_whitespace() => break,
+                // A vertical tab or a form feed ends no word, but stands between words.
+                (None, Some(b' ' | b'\t' | b'\r' | b'\n')) => break,
                 (None, Some(b @ (b'"' | b'\''))) => quote = Some(b),
                 (None, Some(b)) => text.push(b),
                 (Some(_), None) => return false,
                 (Some(open), Some(b)) if b == open => {
-                    if line.get(at).is_some_and(|next| !next.is_ascii_whitespace()) {
+                    if line.get(at).copied().is_some_and(|next| !is_blank(next)) {
                         return false;
                     }
                     break;
@@ -480,6 +481,11 @@ fn split_words(line: &[u8], text: &mut Vec<u8>, words: &mut Vec<Range>) -> bool 
         }
         words.push((offset(start), offset(text.len() - start)));
     }
+}
+
+/// What C takes for a blank.
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
 /// The byte that the escape at `at` (behind the backslash) stands for; returns where to read on.

@@ -117,6 +117,18 @@ fn a_line_does_not_end_behind_a_zero_byte() {
 }
 
 #[test]
+fn a_vertical_tab_stands_between_words_and_ends_none() {
+    let input = b"\x0bPING \x0b\x0c\r\nGET\x0ba b\x0c\r\nPING \"a\"\x0bb\r\n";
+    let (seen, error) = feed(input, 100, LIMITS);
+    let want = [
+        words(&["PING"]),
+        words(&["GET\x0ba", "b\x0c"]),
+        words(&["PING", "a", "b"]),
+    ];
+    assert_eq!((seen.as_slice(), error), (want.as_slice(), None));
+}
+
+#[test]
 fn requests_before_a_broken_one_are_delivered() {
     let (seen, error) = feed(b"PING\r\n*1\r\n!\r\n", 100, LIMITS);
     assert_eq!(seen, [words(&["PING"])]);
