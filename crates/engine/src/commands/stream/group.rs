@@ -96,6 +96,10 @@ fn xgroup_create(
         cx.changed_unwatched(key);
     }
     cx.notify(Class::STREAM, "xgroup-create", key);
+    if is_new_key {
+        // There is nothing to read yet, but who waits for the key looks at all of its keys again.
+        cx.ready(key);
+    }
     out.ok();
     Ok(())
 }
