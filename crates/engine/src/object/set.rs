@@ -230,6 +230,25 @@ impl Set {
         }
     }
 
+    /// Takes the listpack form where the limits allow it.
+    pub fn settle(&mut self, settings: &Settings) {
+        let Form::Table(table) = &self.form else {
+            return;
+        };
+        let fits = |member: &[u8]| member.len() <= settings.set_listpack_value;
+        if table.len() > settings.set_listpack_entries || !table.iter().all(|e| fits(e.key)) {
+            return;
+        }
+        let mut pack = Listpack::new();
+        for entry in table.iter() {
+            if !pack.can_hold(entry.key.len()) {
+                return;
+            }
+            pack.push_back(entry.key);
+        }
+        self.form = Form::Pack(pack);
+    }
+
     /// Adds what another set gave.
     pub fn insert_entry(&mut self, entry: Entry<'_>, settings: &Settings, seed: &Seed) -> bool {
         self.insert(entry.bytes(&mut [0; TEXT_MAX]), settings, seed)

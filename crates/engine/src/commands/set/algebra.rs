@@ -312,6 +312,12 @@ fn store(
     } else {
         combine(operation, &sets, seed, &mut insert);
     }
+    // Redis reckons what two sets share in the form of the smallest: a listpack but for integers.
+    let smallest = sets.iter().flatten().min_by_key(|set| set.len());
+    let is_packed = smallest.is_some_and(|set| set.as_intset().is_none());
+    if operation == Operation::Intersection && is_packed {
+        result.settle(settings);
+    }
     drop(sets);
     out.count(result.len());
     if !result.is_empty() {
