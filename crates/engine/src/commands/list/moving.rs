@@ -372,8 +372,16 @@ fn move_many(
         }
     }
     if source == destination {
-        let garbage = from.cut(list, count, limit);
+        // Whether it takes the small form is asked when the elements are back: a large list is not
+        // without any in between.
+        let spare = usize::from(count == list.len() && list.encoding() == "quicklist");
+        let garbage = from.cut(list, count - spare, Limit::new(1));
         items.put(list, to, limit);
+        match to {
+            End::Left => list.drop_back(spare, Limit::new(1)),
+            End::Right => list.drop_front(spare, Limit::new(1)),
+        }
+        list.drop_front(0, limit);
         bury(cx, garbage);
         cx.changed(source, Class::LIST, from.pop_event());
         cx.changed(source, Class::LIST, to.push_event());
