@@ -126,10 +126,6 @@ struct Options {
 
 impl Options {
     fn parse(cx: &Context<'_>, args: Args<'_>, is_create: bool) -> Result<Self, CommandError> {
-        let words_max = if is_create { 8 } else { 7 };
-        if args.len() > words_max {
-            return Err(bad_subcommand(cx, args.at(1)));
-        }
         let mut options = Self::default();
         let mut at = 5;
         while at < args.len() {
@@ -147,6 +143,11 @@ impl Options {
             } else {
                 return Err(bad_subcommand(cx, args.at(1)));
             }
+        }
+        // What is said twice is one word too many.
+        let words_max = if is_create { 8 } else { 7 };
+        if args.len() > words_max {
+            return Err(bad_subcommand(cx, args.at(1)));
         }
         Ok(options)
     }
