@@ -55,6 +55,7 @@ fn number(text: &[u8]) -> Option<u64> {
     if let Some(int) = structure::decimal::parse(text) {
         return u64::try_from(int).ok();
     }
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     let text = text.trim_ascii_start();
     // What `trim_ascii_start` does not take for a blank.
     let blanks = text.iter().take_while(|b| matches!(b, b' ' | 9..=13));
@@ -324,6 +325,9 @@ mod tests {
             (b"-18446744073709551615", Some(1)),
             (b"-9223372036854775809", Some(i64::MAX as u64)),
             (b" -5", Some(u64::MAX - 4)),
+            (b"5\0", Some(5)),
+            (b"5\0x", Some(5)),
+            (b"\0", None),
             (b"-5", None),
             (b"18446744073709551616", None),
             (b"-18446744073709551616", None),

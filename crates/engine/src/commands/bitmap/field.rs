@@ -251,6 +251,7 @@ impl Field {
                 b'u' => false,
                 _ => return None,
             };
+            let bits = bits.split(|byte| *byte == 0).next().unwrap_or_default();
             let bits = structure::decimal::parse(bits)?;
             let bits = u32::try_from(bits).ok()?;
             let bits_max = if signed { 64 } else { 63 };

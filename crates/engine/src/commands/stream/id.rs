@@ -46,8 +46,14 @@ pub(super) fn parse(text: &[u8], seq_missing: u64) -> Result<StreamId, CommandEr
         Some(dash) => number(&text[..dash]).zip(number(&text[dash + 1..])),
         None => number(text).zip(Some(seq_missing)),
     };
-    let (ms, seq) = halves.ok_or(INVALID)?;
-    Ok(StreamId { ms, seq })
+    match halves {
+        Some((ms, seq)) => Ok(StreamId { ms, seq }),
+        // A zero byte ends the word, as it ends a text of C.
+        None => match text.iter().position(|&byte| byte == 0) {
+            Some(end) => parse(&text[..end], seq_missing),
+            None => Err(INVALID),
+        },
+    }
 }
 
 /// The millisecond of `ms-*`, if that is what the word is.
