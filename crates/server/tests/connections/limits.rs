@@ -15,15 +15,24 @@ fn a_slow_subscriber_is_dropped_at_its_limit() {
         let id = id(&mut subscriber);
         call(&mut subscriber, "SUBSCRIBE c");
         let mut publisher = connect(&server);
-        let text = "x".repeat(100_000);
-        let mut waiting = 0;
-        until("it is dropped", || {
-            let bytes = field(&mut publisher, id, "omem");
-            waiting = waiting.max(bytes.and_then(|n| n.parse().ok()).unwrap_or(0));
-            publisher.call(&["PUBLISH", "c", &text]).expect("a reply") == Reply::Integer(0)
+        let waiting = |publisher: &mut Client| {
+            let bytes = field(publisher, id, "omem");
+            bytes.and_then(|n| n.parse().ok()).unwrap_or(0)
+        };
+        // Little by little, so that it is seen to be slow long before it is at its limit.
+        let (short, long) = ("x".repeat(1000), "x".repeat(100_000));
+        until("it is slow", || {
+            for _ in 0..20 {
+                publisher.call(&["PUBLISH", "c", &short]).expect("a reply");
+            }
+            waiting(&mut publisher) > 0
         });
-        assert!(waiting > 0, "it was never seen to be slow");
-        assert!(waiting < 2 << 20, "{waiting} bytes waited for it");
+        let mut most = 0;
+        until("it is dropped", || {
+            most = waiting(&mut publisher).max(most);
+            publisher.call(&["PUBLISH", "c", &long]).expect("a reply") == Reply::Integer(0)
+        });
+        assert!(most < 2 << 20, "{most} bytes waited for it");
         expect_closed(&mut subscriber);
     }
 }
