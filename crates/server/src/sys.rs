@@ -258,7 +258,7 @@ impl Signals {
 pub fn step_back() {
     // SAFETY: the call takes numbers alone; 0 is the calling thread. Where it is refused, all stays
     // as it is.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 5) };
 }
 
 /// Unix time in microseconds.
