@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use resp::{OwnedArgs, Protocol};
 use structure::stripes::StripeSet;
 
+use crate::acl::User;
 use crate::host::ClientId;
 use crate::keyspace::DbKey;
 use crate::object::Kind;
@@ -28,6 +29,8 @@ use crate::object::Kind;
 pub struct Waiter {
     /// Who waits.
     pub client: ClientId,
+    /// Its user, whose rights are looked at again when it is served.
+    pub user: Arc<User>,
     /// Its command: an index into the table.
     pub command: u16,
     /// Its words.
@@ -87,7 +90,7 @@ pub struct Block {
 impl Waiter {
     /// A waiter that waits.
     pub fn new(
-        client: ClientId,
+        (client, user): (ClientId, Arc<User>),
         command: u16,
         args: OwnedArgs,
         (db, protocol): (u32, Protocol),
@@ -100,6 +103,7 @@ impl Waiter {
         let group = group_of(&args);
         Self {
             client,
+            user,
             command,
             args,
             db,
@@ -410,11 +414,12 @@ mod tests {
             keys: vec![1],
             replace: Vec::new(),
         };
+        let id = ClientId {
+            thread: 0,
+            number: ticket,
+        };
         let waiter = Waiter::new(
-            ClientId {
-                thread: 0,
-                number: ticket,
-            },
+            (id, crate::acl::unrestricted()),
             0,
             OwnedArgs::from_words(words.split(' ').map(str::as_bytes)),
             (0, Protocol::Resp2),

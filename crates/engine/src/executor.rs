@@ -14,6 +14,7 @@ use resp::{Args, Output, Writer};
 use structure::stripes::{Guard, RawLock, StripeSet};
 
 use crate::CommandError;
+use crate::acl::{self, Place};
 use crate::blocking::{State, Waiter};
 use crate::context::{Context, Effects};
 use crate::error::{SHOWN_BYTES_MAX, shown_up_to};
@@ -206,7 +207,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
         if self.together.1 > 0 && self.together.0 != entry.id {
             self.time_together(host);
         }
-        if let Some(error) = gate(session, entry, request.args)
+        if let Some(error) = gate(session, entry, request.args, host)
             && !self.refuse_at_gate(session, entry, error, out)
         {
             return self.finish(session, None, 0, host, out, mark);
@@ -471,6 +472,11 @@ impl<'k, L: RawLock> Executor<'k, L> {
                 entry: Some(entry),
                 hash: None,
             };
+            if let Err(denial) = acl::check(session, entry, request.args) {
+                host.denied(session, entry, request.args, denial, Place::Transaction);
+                self.write_error(session, &denial.error_in_exec(), out);
+                continue;
+            }
             let before = host.ticks();
             self.call(
                 session, entry, &request, guard, settings, host, now_ms, false, out,
@@ -520,7 +526,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             owned = resp::OwnedArgs::from_words(words.iter().map(Vec::as_slice));
         }
         let waiter = Arc::new(Waiter::new(
-            session.id,
+            (session.id, session.user().clone()),
             entry.id,
             owned,
             (session.db, session.protocol),
@@ -695,6 +701,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
         let mut session = Session::new(waiter.client, true);
         session.db = waiter.db;
         session.protocol = waiter.protocol;
+        session.set_user(waiter.user.clone());
         let request = Request {
             args: waiter.args.view(),
             entry: Some(entry),
@@ -702,17 +709,21 @@ impl<'k, L: RawLock> Executor<'k, L> {
         };
         let mut out = Output::default();
         let before = host.ticks();
-        self.call(
-            &mut session,
-            entry,
-            &request,
-            guard,
-            settings,
-            host,
-            now_ms,
-            true,
-            &mut out,
-        );
+        match acl::permit(&session, entry, request.args, Place::TopLevel, host) {
+            Ok(()) => self.call(
+                &mut session,
+                entry,
+                &request,
+                guard,
+                settings,
+                host,
+                now_ms,
+                true,
+                &mut out,
+            ),
+            // Its rights changed while it waited.
+            Err(error) => self.refuse(&mut session, entry, &error, &mut out),
+        }
         if self.effects.block.take().is_some() {
             waiter.release();
             return false;
@@ -935,23 +946,34 @@ fn discarded(refusal: &CommandError) -> CommandError {
 
 /// The gates before a command, in Redis's order. `None` where it may run.
 #[inline]
-fn gate(session: &Session, entry: &Entry, args: Args<'_>) -> Option<CommandError> {
+fn gate(
+    session: &Session,
+    entry: &Entry,
+    args: Args<'_>,
+    host: &mut dyn Host,
+) -> Option<CommandError> {
     if !entry.arity_allows(args.len()) || entry.run.is_none() {
         return Some(CommandError::Arity(entry.full_name.clone()));
     }
     let plain = session.authenticated
+        && !session.is_restricted()
         && session.multi.is_none()
         && session.subscriptions.is_none()
         && !session.monitors;
     if plain {
         None
     } else {
-        gate_special(session, entry)
+        gate_special(session, entry, args, host)
     }
 }
 
 #[cold]
-fn gate_special(session: &Session, entry: &Entry) -> Option<CommandError> {
+fn gate_special(
+    session: &Session,
+    entry: &Entry,
+    args: Args<'_>,
+    host: &mut dyn Host,
+) -> Option<CommandError> {
     if !session.authenticated && !entry.flags.has(Flags::NO_AUTH) {
         return Some(CommandError::text("NOAUTH Authentication required."));
     }
@@ -959,6 +981,13 @@ fn gate_special(session: &Session, entry: &Entry) -> Option<CommandError> {
         return Some(CommandError::text(
             "ERR Command not allowed inside a transaction",
         ));
+    }
+    let place = match session.multi {
+        Some(_) => Place::Transaction,
+        None => Place::TopLevel,
+    };
+    if let Err(error) = acl::permit(session, entry, args, place, host) {
+        return Some(error);
     }
     if session.is_subscriber() && !is_for_subscribers(entry) {
         let name = &entry.full_name;

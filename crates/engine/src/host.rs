@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use crate::acl::{Denial, Place};
 use crate::handler::Entry;
 use crate::pubsub::Push;
 use crate::session::Session;
@@ -35,6 +36,9 @@ pub trait Host {
 
     /// A command ran inside EXEC and took so many ticks.
     fn ran_in_transaction(&mut self, _: &Entry, _: resp::Args<'_>, _: u64) {}
+
+    /// A session's user was refused a command.
+    fn denied(&mut self, _: &Session, _: &Entry, _: resp::Args<'_>, _: Denial, _: Place) {}
 
     /// Tells monitors about a command.
     fn monitor(&mut self, session: &Session, entry: &Entry, args: resp::Args<'_>);

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use resp::{OwnedArgs, Protocol};
 
 use crate::CommandError;
+use crate::acl::{self, Rights, User};
 use crate::blocking::Waiter;
 use crate::host::ClientId;
 use crate::pubsub::Push;
@@ -25,6 +26,12 @@ pub struct Session {
     pub protocol: Protocol,
     /// Whether it may run commands: it gave the password, or none is set.
     pub authenticated: bool,
+    /// Who it logged in as.
+    user: Arc<User>,
+    /// What its user may do, as it was told last.
+    rights: Arc<Rights>,
+    /// Whether that is less than everything.
+    is_restricted: bool,
     /// Set between MULTI and EXEC.
     pub multi: Option<Box<Multi>>,
     /// Keys that it watches.
@@ -137,6 +144,9 @@ impl Session {
             db: 0,
             protocol: Protocol::Resp2,
             authenticated,
+            user: acl::unrestricted(),
+            rights: acl::unrestricted().rights(),
+            is_restricted: false,
             multi: None,
             watches: Vec::new(),
             watch_broken: Arc::default(),
@@ -149,6 +159,34 @@ impl Session {
             closing: false,
             fieldsets: None,
         }
+    }
+
+    /// Makes it a session of this user.
+    pub fn set_user(&mut self, user: Arc<User>) {
+        self.user = user;
+        self.take_rights();
+    }
+
+    /// Takes over what its user may do now.
+    pub fn take_rights(&mut self) {
+        self.rights = self.user.rights();
+        self.is_restricted = !self.rights.is_everything();
+    }
+
+    /// Who it logged in as.
+    pub fn user(&self) -> &Arc<User> {
+        &self.user
+    }
+
+    /// What its user may do.
+    pub fn rights(&self) -> &Rights {
+        &self.rights
+    }
+
+    /// Whether that is less than everything.
+    #[inline]
+    pub fn is_restricted(&self) -> bool {
+        self.is_restricted
     }
 
     /// Whether its subscriptions restrict it to a few commands: only in RESP2.

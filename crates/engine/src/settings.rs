@@ -54,8 +54,6 @@ pub struct Settings {
     pub array_slice_size: u32,
     /// `array-sparse-kmax`.
     pub array_sparse_kmax: u32,
-    /// Whether `requirepass` is set, so that a client begins unauthenticated.
-    pub requires_password: bool,
 }
 
 /// Which keys make room when memory is past its limit.
@@ -122,7 +120,6 @@ impl Default for Settings {
             stream_idmp_maxsize: 100,
             array_slice_size: 4096,
             array_sparse_kmax: 10,
-            requires_password: false,
         }
     }
 }

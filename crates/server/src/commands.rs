@@ -18,6 +18,7 @@ mod slowlog;
 
 use engine::Command;
 
+pub use client::line as client_line;
 pub use info::field_names as info_fields;
 pub use monitor::monitor_line;
 pub use slowlog::shown_words;

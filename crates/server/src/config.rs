@@ -31,12 +31,14 @@ mod tests;
 
 pub use compound::{OutputLimit, SavePoint, event};
 pub use document::document;
-pub use rewrite::RewriteError;
+pub use line::in_line;
+pub use rewrite::{RewriteError, replace as replace_file};
 pub use settings::{
     Access, AppendFsync, BindAddress, LogLevel, MaxmemoryPolicy, OutputLimits, Settings,
     ShutdownFlags, Supervisor,
 };
-pub use start::{LoadError, Loaded, REDIS_VERSION, Startup, start};
+pub use start::{LoadError, Loaded, REDIS_VERSION, Startup, UserLine, start};
+pub use value::system_text;
 
 use directive::{Change, Directive, Effect, Kind};
 use engine::error::shown;

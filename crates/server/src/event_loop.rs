@@ -56,6 +56,7 @@ pub struct EventLoop<'k, L: RawLock> {
     executor: Executor<'k, L>,
     settings: Settings,
     config_version: u64,
+    users_version: u64,
     epoll: Epoll,
     connections: Connections,
     listeners: Vec<Listener>,
@@ -142,6 +143,7 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             executor: Executor::new(keyspace, stats),
             settings,
             config_version: 0,
+            users_version: 0,
             epoll,
             connections: Connections::default(),
             listeners,
@@ -187,6 +189,7 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             self.host.refresh(now_us);
             if self.config_version != self.shared.config_version.load(Ordering::Acquire) {
                 self.adopt_config();
+                self.adopt_users(None);
             }
             self.refuse_writes();
             for index in 0..ready {
@@ -371,7 +374,6 @@ pub fn settings_of(config: &Config) -> Settings {
         stream_idmp_maxsize: u64::from(config.stream_idmp_maxsize),
         array_slice_size: config.array_slice_size,
         array_sparse_kmax: config.array_sparse_kmax,
-        requires_password: config.requirepass.is_some(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use engine::acl::{Denial, Place, Reason};
 use engine::host::{ClientId, Host};
 use engine::pubsub::Push;
 use engine::session::Session;
@@ -116,6 +117,24 @@ impl Host for ThreadHost {
         self.shared.monitors.load(Ordering::Relaxed) > 0
     }
 
+    fn denied(
+        &mut self,
+        session: &Session,
+        entry: &Entry,
+        args: Args<'_>,
+        denial: Denial,
+        place: Place,
+    ) {
+        let reason = match denial.reason {
+            Reason::Command => "command",
+            Reason::Key => "key",
+            Reason::Channel => "channel",
+            Reason::Database => "database",
+        };
+        let (object, user) = (denial.object(entry, args), session.user().name());
+        self.note_refusal(session, (reason, place), object, user);
+    }
+
     fn used_bytes(&mut self) -> u64 {
         crate::alloc::used_bytes() as u64
     }
@@ -129,6 +148,42 @@ impl ThreadHost {
     /// Looks at what may have changed since the last batch.
     pub fn refresh(&mut self, now_us: u64) {
         self.now_us = now_us;
+    }
+
+    /// Puts what a client was refused on the log of refusals, and counts it.
+    #[cold]
+    pub fn note_refusal(
+        &mut self,
+        session: &Session,
+        (reason, place): (&'static str, Place),
+        object: &[u8],
+        user: &[u8],
+    ) {
+        let now_ms = self.now_us / 1000;
+        let own = self.client.as_ref();
+        let client = match own.filter(|client| client.id == session.id) {
+            Some(client) => {
+                client.show(session);
+                client.active_ms.store(now_ms, Ordering::Relaxed);
+                Some(client.clone())
+            }
+            // Another thread or another client serves it.
+            None => self.shared.clients.lock().get(&session.id.number).cloned(),
+        };
+        let client = client.map(|client| {
+            let mut line = crate::commands::client_line(&client, now_ms, &self.shared.keys);
+            line.truncate(line.trim_ascii_end().len());
+            line
+        });
+        let len_max = usize::try_from(self.config.acllog_max_len).unwrap_or(usize::MAX);
+        self.shared.users.log.lock().note(
+            (reason, place.name()),
+            object,
+            user,
+            client.unwrap_or_default(),
+            now_ms,
+            len_max,
+        );
     }
 
     /// Puts a command on the slow log, and tells the latency monitor, as far as it is slow enough.

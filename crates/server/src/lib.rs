@@ -18,5 +18,6 @@ mod samples;
 mod shared;
 mod start;
 mod sys;
+mod users;
 
 pub use start::run;

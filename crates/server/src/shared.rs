@@ -49,6 +49,8 @@ pub struct Shared {
     pub replication_id: Mutex<String>,
     /// The slow log.
     pub slowlog: Mutex<SlowLog>,
+    /// The users.
+    pub users: crate::users::Users,
     /// CLIENT PAUSE.
     pub pause: Pause,
     /// How saving and loading stand.
@@ -360,6 +362,7 @@ impl Shared {
             memory_peak: Mutex::default(),
             replication_id: Mutex::new(run_id.chars().rev().collect()),
             slowlog: Mutex::default(),
+            users: crate::users::Users::default(),
             pause: Pause::default(),
             persistence: crate::persistence::Status::new(crate::sys::unix_us() / 1_000_000),
             snapshots: crate::persistence::Snapshots::default(),
@@ -382,6 +385,12 @@ impl Shared {
     /// Replaces the configuration, and tells all threads.
     pub fn set_config(&self, config: Config) {
         *self.config.write() = Arc::new(config);
+        self.config_version.fetch_add(1, Ordering::Release);
+        self.wake_all();
+    }
+
+    /// Tells all threads that users were changed.
+    pub fn users_changed(&self) {
         self.config_version.fetch_add(1, Ordering::Release);
         self.wake_all();
     }

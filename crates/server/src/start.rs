@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use engine::Table;
+use engine::acl::Bounds;
 use engine::keyspace::Keyspace;
 use structure::hash::Seed;
 use structure::stripes::{Lock, NoLock, RawLock};
 
-use crate::config::{self, Config, LogLevel, Startup};
+use crate::config::{self, Config, LogLevel, Startup, UserLine};
 use crate::event_loop::EventLoop;
 use crate::listener::{self, Listener};
 use crate::persistence::Loading;
@@ -34,7 +35,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         Err(error) => return fail(&error.to_string()),
     };
-    match start(loaded.config, &loaded.warnings, is_bare) {
+    match start(loaded.config, &loaded.users, &loaded.warnings, is_bare) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }
@@ -46,7 +47,12 @@ fn fail(error: &str) -> ExitCode {
 }
 
 /// Starts with a configuration; returns when the server has stopped.
-fn start(config: Config, warnings: &[String], is_bare: bool) -> Result<(), String> {
+fn start(
+    config: Config,
+    users: &[UserLine],
+    warnings: &[String],
+    is_bare: bool,
+) -> Result<(), String> {
     log::set_level(config.loglevel);
     log::set_file(config.logfile.as_deref())
         .map_err(|error| format!("Can't open the log file: {error}"))?;
@@ -82,9 +88,9 @@ fn start(config: Config, warnings: &[String], is_bare: bool) -> Result<(), Strin
     let listeners = listener::open(&config).inspect_err(|error| warning!("{error}"))?;
     let pidfile = config.pidfile.clone();
     if config.threads <= 1 {
-        serve_alone(config, listeners, signals)?;
+        serve_alone(config, users, listeners, signals)?;
     } else {
-        serve_together(config, listeners, signals)?;
+        serve_together(config, users, listeners, signals)?;
     }
     if let Some(path) = pidfile {
         let _ = std::fs::remove_file(path);
@@ -170,7 +176,11 @@ fn keyspace<L: RawLock>(threads: usize) -> Result<Keyspace<L>, String> {
     ))
 }
 
-fn shared<L: RawLock>(keyspace: &Keyspace<L>, config: Config) -> Result<Arc<Shared>, String> {
+fn shared<L: RawLock>(
+    keyspace: &Keyspace<L>,
+    config: Config,
+    users: &[UserLine],
+) -> Result<Arc<Shared>, String> {
     let threads = config.threads.max(1);
     let mut run_id = String::new();
     while run_id.len() < 40 {
@@ -178,9 +188,33 @@ fn shared<L: RawLock>(keyspace: &Keyspace<L>, config: Config) -> Result<Arc<Shar
     }
     run_id.truncate(40);
     let shared = Shared::new(keyspace.shared.clone(), config, threads, run_id);
+    let shared = shared.map_err(|error| format!("Can't set up the threads: {error}"))?;
+    take_users(&shared, users).inspect_err(|error| warning!("{error}"))?;
+    Ok(Arc::new(shared))
+}
+
+/// Takes the users from where the configuration says, declared there or in a file.
+fn take_users(shared: &Shared, declared: &[UserLine]) -> Result<(), String> {
+    let config = shared.config();
     shared
-        .map(Arc::new)
-        .map_err(|error| format!("Can't set up the threads: {error}"))
+        .users
+        .set_default_password(config.requirepass.as_deref());
+    let bounds = Bounds {
+        table: &shared.keys.table,
+        all_channels: config.acl_pubsub_default,
+    };
+    match &config.aclfile {
+        None => shared.users.declare(declared, &bounds),
+        Some(_) if !declared.is_empty() => {
+            return Err(
+                "Users are declared in the configuration, and aclfile names a file with users: \
+                 have them in one place only"
+                    .to_owned(),
+            );
+        }
+        Some(file) => shared.users.load(file, &bounds).map(drop),
+    }
+    .map_err(|error| error.to_string())
 }
 
 /// Says that the server is ready.
@@ -205,9 +239,14 @@ fn note_startup(shared: &Shared) {
 }
 
 /// One thread, no locks.
-fn serve_alone(config: Config, listeners: Vec<Listener>, signals: Signals) -> Result<(), String> {
+fn serve_alone(
+    config: Config,
+    users: &[UserLine],
+    listeners: Vec<Listener>,
+    signals: Signals,
+) -> Result<(), String> {
     let keyspace = keyspace::<NoLock>(1)?;
-    let shared = shared(&keyspace, config)?;
+    let shared = shared(&keyspace, config, users)?;
     let loading = Loading::begin(&shared)?;
     let seed = system_random()?;
     let mut event_loop =
@@ -228,12 +267,13 @@ fn serve_alone(config: Config, listeners: Vec<Listener>, signals: Signals) -> Re
 /// Several threads; the first one accepts.
 fn serve_together(
     config: Config,
+    users: &[UserLine],
     listeners: Vec<Listener>,
     signals: Signals,
 ) -> Result<(), String> {
     let threads = u16::try_from(config.threads).map_err(|_| "too many threads".to_owned())?;
     let keyspace = keyspace::<Lock>(config.threads)?;
-    let shared = shared(&keyspace, config)?;
+    let shared = shared(&keyspace, config, users)?;
     let loading = Loading::begin(&shared)?;
     let setup = |error| format!("Can't set up the event loop: {error}");
     std::thread::scope(|scope| {

@@ -261,6 +261,14 @@ pub fn step_back() {
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 5) };
 }
 
+/// Fills `bytes` with random bits that nobody can guess.
+///
+/// # Errors
+/// Where the system has none.
+pub fn random(bytes: &mut [u8]) -> io::Result<()> {
+    io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, bytes)
+}
+
 /// Unix time in microseconds.
 #[inline]
 pub fn unix_us() -> u64 {

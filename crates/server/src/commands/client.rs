@@ -306,7 +306,8 @@ fn client_kill(
     args: Args<'_>,
     out: &mut Writer<'_>,
 ) -> Result<(), CommandError> {
-    let (filter, is_old_form) = filter::Filter::to_kill(args)?;
+    let users = &ThreadHost::of(cx).shared.users;
+    let (filter, is_old_form) = filter::Filter::to_kill(args, users)?;
     let own = cx.session.id;
     let victims: Vec<_> = {
         let host = ThreadHost::of(cx);
@@ -785,6 +786,11 @@ fn client_unpause(
     shared.wake_all();
     out.ok();
     Ok(())
+}
+
+/// A client as CLIENT INFO describes it, with a line break.
+pub fn line(client: &Client, now_ms: u64, keys: &engine::keyspace::Shared) -> Vec<u8> {
+    line::of(client, now_ms, keys)
 }
 
 /// The client whose command runs.

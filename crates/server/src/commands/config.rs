@@ -162,7 +162,13 @@ fn config_rewrite(
 ) -> Result<(), CommandError> {
     let shared = &ThreadHost::of(cx).shared;
     let _one_at_a_time = shared.config_change.lock();
-    if let Err(error) = shared.config().rewrite() {
+    let config = shared.config();
+    // A file of their own keeps the users out of this one.
+    let users = match config.aclfile {
+        Some(_) => Vec::new(),
+        None => shared.users.lines_to_rewrite(config.requirepass.as_deref()),
+    };
+    if let Err(error) = config.rewrite(&users) {
         warning!("CONFIG REWRITE failed: {error}");
         return Err(CommandError::Text(error.to_string().into()));
     }
@@ -212,7 +218,13 @@ fn config_set(
     for name in &changes.changed {
         carry_out(name, &changes.config).map_err(refused)?;
     }
+    let is_password_new = changes.changed.contains(&"requirepass");
+    let password = changes.config.requirepass.clone();
     shared.set_config(changes.config);
+    if is_password_new {
+        shared.users.set_default_password(password.as_deref());
+        shared.users_changed();
+    }
     out.ok();
     Ok(())
 }

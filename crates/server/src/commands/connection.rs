@@ -1,9 +1,8 @@
 //! AUTH, HELLO and RESET: who a connection is, and which protocol it speaks.
-//!
-//! There is one user, `default`. Without `requirepass` its password is anything.
 
 use command::arg::*;
 use command::{Acl, Arity, Flags, Group, Shape};
+use engine::acl::Place;
 use engine::commands::{pubsub, transactions};
 use engine::error::shown;
 use engine::handler::runs;
@@ -11,15 +10,13 @@ use engine::session::ReplyMode;
 use engine::{Command, CommandError, Context, number};
 use resp::{Args, Protocol, Writer};
 
-use crate::config::{Config, REDIS_VERSION};
+use crate::config::REDIS_VERSION;
 use crate::host::ThreadHost;
 use crate::shared::flag;
+use crate::users::DEFAULT;
 
 /// The family.
 pub(super) const COMMANDS: &[Command] = &[AUTH, HELLO, RESET];
-
-/// The only user.
-const USER: &[u8] = b"default";
 
 const WRONG_PASSWORD: CommandError =
     CommandError::text("WRONGPASS invalid username-password pair or user is disabled.");
@@ -49,39 +46,46 @@ const AUTH: Command = Command {
 
 fn auth(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     match args.len() {
-        2 if ThreadHost::of(cx).config.requirepass.is_none() => {
+        2 if ThreadHost::of(cx).shared.users.default_has_no_password() => {
             return Err(CommandError::text(
                 "ERR AUTH <password> called without any password configured for the default user. \
                  Are you sure your configuration is correct?",
             ));
         }
-        2 => log_in(cx, USER, args.at(1))?,
-        3 => log_in(cx, args.at(1), args.at(2))?,
+        2 => log_in(cx, args, DEFAULT, args.at(1))?,
+        3 => log_in(cx, args, args.at(1), args.at(2))?,
         _ => return Err(CommandError::Syntax),
     }
     out.ok();
     Ok(())
 }
 
-/// Authenticates the connection. On an error it stays what it was.
-fn log_in(cx: &mut Context<'_>, user: &[u8], password: &[u8]) -> Result<(), CommandError> {
-    if user != USER || !is_password(&ThreadHost::of(cx).config, password) {
-        return Err(WRONG_PASSWORD);
-    }
-    cx.session.authenticated = true;
-    Ok(())
-}
-
-/// Whether `given` is the password. How long it takes says nothing about where they differ.
-fn is_password(config: &Config, given: &[u8]) -> bool {
-    let Some(password) = &config.requirepass else {
-        return true;
+/// Makes the connection one of this user. On an error it stays what it was.
+fn log_in(
+    cx: &mut Context<'_>,
+    args: Args<'_>,
+    user: &[u8],
+    password: &[u8],
+) -> Result<(), CommandError> {
+    let place = match cx.may_block {
+        true => Place::TopLevel,
+        false => Place::Transaction,
     };
-    let mut difference = password.len() ^ given.len();
-    for (index, &byte) in given.iter().enumerate() {
-        difference |= usize::from(byte ^ password[index % password.len()]);
+    let host = cx
+        .host
+        .as_any()
+        .downcast_mut::<ThreadHost>()
+        .expect("the server runs its commands with its own host");
+    let Some(known) = host.shared.users.authenticate(user, password) else {
+        host.note_refusal(cx.session, ("auth", place), args.at(0), user);
+        return Err(WRONG_PASSWORD);
+    };
+    cx.session.authenticated = true;
+    cx.session.set_user(known);
+    if let Some(client) = &host.client {
+        client.names.lock().user = user.into();
     }
-    difference == 0
+    Ok(())
 }
 
 const HELLO: Command = Command {
@@ -146,7 +150,7 @@ fn hello(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
         }
     }
     if let Some((user, password)) = login {
-        log_in(cx, user, password)?;
+        log_in(cx, args, user, password)?;
     }
     if !cx.session.authenticated {
         return Err(CommandError::text(
@@ -202,15 +206,21 @@ fn reset(cx: &mut Context<'_>, _: Args<'_>, out: &mut Writer<'_>) -> Result<(), 
     transactions::forget_watches(cx);
     pubsub::forget_subscriptions(cx);
     super::monitor::stop(cx);
+    let users = &ThreadHost::of(cx).shared.users;
+    let (is_open, default) = (users.is_open(), users.default_user());
     let session = &mut *cx.session;
     session.db = 0;
     session.protocol = Protocol::Resp2;
     session.reply_mode = ReplyMode::On;
     session.no_touch = false;
     session.fieldsets = None;
-    session.authenticated = !cx.settings.requires_password;
+    session.authenticated = is_open;
+    session.set_user(default);
     if let Some(client) = &ThreadHost::of(cx).client {
-        client.names.lock().name = Box::default();
+        let mut names = client.names.lock();
+        names.name = Box::default();
+        names.user = DEFAULT.into();
+        drop(names);
         client.set_flag(flag::NO_EVICT, false);
     }
     out.set_protocol(Protocol::Resp2);

@@ -24,6 +24,17 @@ pub fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     }
 }
 
+/// A line of plain words, each quoted only where it would not be read as it is.
+pub fn in_line(line: &[u8]) -> Vec<u8> {
+    let is_plain = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\');
+    let word = |word: &[u8]| match word.iter().all(is_plain) {
+        true => word.to_vec(),
+        false => quote(word),
+    };
+    let words: Vec<_> = line.split(|byte| *byte == b' ').map(word).collect();
+    words.join(&b' ')
+}
+
 /// Writes bytes as one double-quoted word.
 pub fn quote(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() + 2);

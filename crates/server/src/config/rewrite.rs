@@ -42,8 +42,9 @@ impl fmt::Display for RewriteError {
 impl std::error::Error for RewriteError {}
 
 impl Config {
-    /// Writes the configuration into the file that it came from. Blocks on the disk.
-    pub fn rewrite(&self) -> Result<(), RewriteError> {
+    /// Writes the configuration into the file that it came from, with these lines for users.
+    /// Blocks on the disk.
+    pub fn rewrite(&self, users: &[Vec<u8>]) -> Result<(), RewriteError> {
         let file = self.file().ok_or(RewriteError::NoFile)?;
         // A link is followed, so that it stays a link.
         let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
@@ -52,11 +53,13 @@ impl Config {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(RewriteError::File(error)),
         };
-        replace(&file, &self.rewritten(&old)).map_err(RewriteError::File)
+        replace(&file, &self.rewritten(&old, users)).map_err(RewriteError::File)
     }
 
-    /// The text that CONFIG REWRITE makes of a file's text.
-    pub fn rewritten(&self, old: &[u8]) -> Vec<u8> {
+    /// The text that CONFIG REWRITE makes of a file's text. Lines of users are replaced in their
+    /// order, and what is left of `users` is added.
+    pub fn rewritten(&self, old: &[u8], users: &[Vec<u8>]) -> Vec<u8> {
+        let mut users = users.iter().cloned();
         let mut pending: Vec<Option<Vec<Vec<u8>>>> = table::all()
             .zip(&self.values)
             .map(|(one, value)| Some(lines(one, value)))
@@ -80,7 +83,15 @@ impl Config {
         old_lines()
             .filter_map(place)
             .for_each(|place| left[place] += 1);
+        let is_user = |text: &[u8]| {
+            let word = text.trim_ascii().split(u8::is_ascii_whitespace).next();
+            word.is_some_and(|word| word.eq_ignore_ascii_case(b"user"))
+        };
         for text in old_lines() {
+            if is_user(text) {
+                out.extend(users.next());
+                continue;
+            }
             let Some(place) = place(text) else {
                 marked |= text.trim_ascii() == MARKER;
                 if !(old.is_empty() && text.is_empty()) {
@@ -110,6 +121,7 @@ impl Config {
             // The directory is where the server was started unless something says otherwise.
             .filter(|(_, one)| !matches!(one.kind, Kind::Directory) || !self.is_here())
             .flat_map(|(at, _)| pending[at].take().unwrap_or_default())
+            .chain(users)
             .collect();
         if !added.is_empty() && !marked {
             if !out.is_empty() {
@@ -145,7 +157,7 @@ fn lines(one: &Directive, value: &Value) -> Vec<Vec<u8>> {
 }
 
 /// Replaces a file in one step: written beside it, forced to the disk, renamed over it.
-fn replace(file: &Path, text: &[u8]) -> std::io::Result<()> {
+pub fn replace(file: &Path, text: &[u8]) -> std::io::Result<()> {
     let missing = || std::io::Error::from(std::io::ErrorKind::InvalidInput);
     let directory = file.parent().ok_or_else(missing)?;
     let mut name = file.file_name().ok_or_else(missing)?.to_os_string();

@@ -44,6 +44,11 @@ pub struct Settings {
     // Security
     /// `None` is no password.
     pub requirepass: Option<Box<[u8]>>,
+    /// `None` keeps users in the configuration.
+    pub aclfile: Option<PathBuf>,
+    pub acllog_max_len: u64,
+    /// Whether a new user may use every channel.
+    pub acl_pubsub_default: bool,
     pub protected_mode: bool,
     pub enable_debug_command: Access,
     pub enable_protected_configs: Access,
@@ -237,6 +242,9 @@ impl Settings {
             },
             logfile: from.path("logfile"),
             requirepass: Some(from.text("requirepass")).filter(|text| !text.is_empty()),
+            aclfile: from.path("aclfile"),
+            acllog_max_len: from.number("acllog-max-len"),
+            acl_pubsub_default: from.choice("acl-pubsub-default") != 0,
             protected_mode: from.on("protected-mode"),
             enable_debug_command: from.access("enable-debug-command"),
             enable_protected_configs: from.access("enable-protected-configs"),

@@ -45,8 +45,19 @@ pub enum Startup {
 #[derive(Debug)]
 pub struct Loaded {
     pub config: Config,
+    /// The users that it declares.
+    pub users: Vec<UserLine>,
     /// Lines to log as warnings: what was accepted and does less than it says.
     pub warnings: Vec<String>,
+}
+
+/// A user as the configuration declares it: its rules are read once the commands are known.
+#[derive(Debug, PartialEq, Eq)]
+pub struct UserLine {
+    /// Where it stands, as in [`LoadError`].
+    pub place: String,
+    pub name: Vec<u8>,
+    pub rules: Vec<Vec<u8>>,
 }
 
 /// A mistake in the configuration. Shown, it is one line.
@@ -161,6 +172,7 @@ struct Loader {
     values: Box<[Value]>,
     /// Places in the table of the directives that were set.
     set: Vec<usize>,
+    users: Vec<UserLine>,
     warnings: Vec<String>,
     files: usize,
 }
@@ -170,6 +182,7 @@ impl Loader {
         Loader {
             values: Config::default().values,
             set: Vec::new(),
+            users: Vec::new(),
             warnings: Vec::new(),
             files: 0,
         }
@@ -268,8 +281,17 @@ impl Loader {
                 [path] => return self.include(path, depth),
                 _ => return Err("wrong number of arguments".into()),
             },
-            b"user" if everything(&arguments) => return Ok(()),
-            b"user" => return Err("users and access lists are not supported yet".into()),
+            b"user" => {
+                let [name, rules @ ..] = arguments.as_slice() else {
+                    return Err("wrong number of arguments".into());
+                };
+                self.users.push(UserLine {
+                    place: place(),
+                    name: name.to_vec(),
+                    rules: rules.iter().map(|rule| rule.to_vec()).collect(),
+                });
+                return Ok(());
+            }
             b"loadmodule" | b"loadmodule-ex" => return Err("modules are not supported".into()),
             b"rename-command" => return Err("renaming commands is not supported yet".into()),
             b"sentinel" => return Err("Sentinel mode is not supported yet".into()),
@@ -367,6 +389,7 @@ impl Loader {
         }
         Ok(Loaded {
             config: Config::of(self.values, file),
+            users: self.users,
             warnings: self.warnings,
         })
     }
@@ -403,30 +426,6 @@ fn foreign(name: &[u8]) -> Option<Option<&'static str>> {
         .iter()
         .find(|(each, _)| same(each))
         .map(|(_, ours)| *ours)
-}
-
-/// Whether a user's rules say what is so here anyway: the default user may do everything. Redis
-/// writes this line into every file that it rewrites.
-fn everything(rules: &[&[u8]]) -> bool {
-    const HARMLESS: &[&[u8]] = &[
-        b"on",
-        b"nopass",
-        b"sanitize-payload",
-        b"~*",
-        b"&*",
-        b"+@all",
-        b"allkeys",
-    ];
-    match rules {
-        [b"default", rules @ ..] => {
-            let has = |rule: &[u8]| rules.contains(&rule);
-            rules.iter().all(|rule| HARMLESS.contains(rule))
-                && [&b"on"[..], b"nopass", b"~*", b"&*", b"+@all"]
-                    .into_iter()
-                    .all(has)
-        }
-        _ => false,
-    }
 }
 
 fn read_all(input: &mut dyn Read) -> Result<Vec<u8>, String> {

@@ -278,17 +278,17 @@ const SECURITY: Group = Group {
         choice("enable-module-command", "no", ACCESS)
             .startup()
             .accepted("Who may use MODULE. There are no modules here."),
-        text("aclfile", "").startup().refused(
-            "loading access lists from a file",
-            "File with the users and their rights.",
+        text("aclfile", "").startup().acts(
+            "File with the users and their rights, which ACL LOAD reads and ACL SAVE writes: a \
+             line each, `user NAME` and rules. Empty means that they stand here, as `user` lines.",
         ),
-        integer("acllog-max-len", "128", 0, I64).later("Refused accesses that ACL LOG remembers."),
+        integer("acllog-max-len", "128", 0, I64).acts("Refused accesses that ACL LOG remembers."),
         choice(
             "acl-pubsub-default",
             "resetchannels",
             &[("allchannels", 1), ("resetchannels", 0)],
         )
-        .later("Whether a new user may use every channel or none."),
+        .acts("Whether a new user may use every channel or none."),
     ],
 };
 

@@ -16,6 +16,16 @@ const ACCEPTS_MAX: usize = 1000;
 /// How long no connection is accepted after one could not be.
 const ACCEPT_REST_MS: u64 = 200;
 
+/// Gives a session what its user may do now. False where it must be closed.
+fn keeps_its_rights(session: &mut Session) -> bool {
+    session.take_rights();
+    !session.user().is_gone()
+        && session
+            .subscriptions
+            .as_ref()
+            .is_none_or(|all| session.rights().allow_subscriptions(all))
+}
+
 const DENIED: &[u8] = b"-DENIED Tidemill is running in protected mode: it accepts only local \
 connections because no password is set. To connect from elsewhere, set a password (requirepass), \
 or, if the network is trusted, turn protected mode off (CONFIG SET protected-mode no from a local \
@@ -71,7 +81,10 @@ impl<L: RawLock> EventLoop<'_, L> {
         let refusal: Option<&[u8]> =
             if self.shared.client_count.load(Ordering::Relaxed) >= config.maxclients as usize {
                 Some(b"-ERR max number of clients reached\r\n")
-            } else if config.protected_mode && config.requirepass.is_none() && !peer.is_local {
+            } else if config.protected_mode
+                && self.shared.users.default_has_no_password()
+                && !peer.is_local
+            {
                 Some(DENIED)
             } else {
                 None
@@ -100,7 +113,9 @@ impl<L: RawLock> EventLoop<'_, L> {
             thread: self.host.thread,
             number,
         };
-        let session = Session::new(id, !self.settings.requires_password);
+        let users = &self.shared.users;
+        let mut session = Session::new(id, users.is_open());
+        session.set_user(users.default_user());
         let client = Arc::new(Client::new(id, peer, socket.as_raw_fd(), self.now_ms));
         let connection = Box::new(Connection::new(socket, session, client.clone()));
         let token = self.connections.add(connection);
@@ -245,12 +260,44 @@ impl<L: RawLock> EventLoop<'_, L> {
         for message in messages {
             match message {
                 Message::Accept(socket, peer) => self.adopt(socket, peer),
-                Message::Look => {}
+                // Before what comes after it: a message for a client that may hear it no more.
+                Message::Look => self.look(),
                 Message::Push(number, push) if !self.is_heard(number, &push) => {}
                 other => self.host.local.push(other),
             }
         }
         self.deliver_local();
+    }
+
+    /// Looks at what changed in the shared state, while no connection has its turn.
+    fn look(&mut self) {
+        if self.config_version != self.shared.config_version.load(Ordering::Acquire) {
+            self.adopt_config();
+            self.adopt_users(None);
+        }
+    }
+
+    /// Gives every session what its user may do now, and closes those of users who are gone and
+    /// those that listen to what they may hear no more. `current` is the connection that has its
+    /// turn.
+    pub(super) fn adopt_users(&mut self, mut current: Option<&mut Connection>) {
+        let version = self.shared.users.version.load(Ordering::Acquire);
+        if version == self.users_version {
+            return;
+        }
+        self.users_version = version;
+        if let Some(connection) = &mut current {
+            connection.session.closing |= !keeps_its_rights(&mut connection.session);
+        }
+        for number in self.connections.numbers() {
+            let Some(mut connection) = self.connections.take(number) else {
+                continue;
+            };
+            match keeps_its_rights(&mut connection.session) {
+                true => self.connections.put(connection),
+                false => self.close(connection),
+            }
+        }
     }
 
     /// Whether a client still listens to what a message from another thread is about. It may have

@@ -153,10 +153,17 @@ impl<L: RawLock> EventLoop<'_, L> {
 
     /// Runs the whole requests of `data` and sends their replies; returns how many bytes they took.
     fn run_requests(&mut self, connection: &mut Connection, data: &[u8]) -> usize {
+        if self.config_version != self.shared.config_version.load(Ordering::Acquire) {
+            self.adopt_config();
+            self.adopt_users(Some(&mut *connection));
+            if connection.session.closing {
+                return data.len();
+            }
+        }
         let mut out = self.out.take().unwrap_or_default();
         let mut batch = self.batch.take().unwrap_or_default();
         let (mut at, mut ran_in_all) = (0, 0);
-        if !connection.session.authenticated && !self.settings.requires_password {
+        if !connection.session.authenticated && self.shared.users.is_open() {
             // The password was taken away since.
             connection.session.authenticated = true;
         }
@@ -338,6 +345,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         }
         if self.config_version != self.shared.config_version.load(Ordering::Relaxed) {
             self.adopt_config();
+            self.adopt_users(Some(connection));
         }
     }
 

@@ -134,7 +134,13 @@ struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    fn parse(args: Args<'a>, may_store: bool) -> Result<Self, CommandError> {
+    /// Reads the words. `reads_all` says whether the client may read whatever key a pattern names.
+    fn parse(args: Args<'a>, may_store: bool, reads_all: bool) -> Result<Self, CommandError> {
+        let denied = |option: &str| {
+            CommandError::err(format!(
+                "{option} option of SORT denied due to insufficient ACL permissions."
+            ))
+        };
         let mut options = Self {
             count: -1,
             ..Self::default()
@@ -159,8 +165,14 @@ impl<'a> Options<'a> {
                 let by = args.at(index + 1);
                 options.by = Some(by);
                 options.unsorted |= !by.contains(&b'*');
+                if by.contains(&b'*') && !reads_all {
+                    return Err(denied("BY"));
+                }
                 index += 1;
             } else if args.is(index, "GET") && more >= 1 {
+                if !reads_all {
+                    return Err(denied("GET"));
+                }
                 options.gets.push(args.at(index + 1));
                 index += 1;
             } else {
@@ -195,7 +207,9 @@ fn run(
     out: &mut Writer<'_>,
     may_store: bool,
 ) -> Result<(), CommandError> {
-    let mut options = Options::parse(args, may_store)?;
+    let session = &cx.session;
+    let reads_all = !session.is_restricted() || session.rights().reads_every_key(cx.entry, args);
+    let mut options = Options::parse(args, may_store, reads_all)?;
     let object = cx.read_object(args.at(1))?;
     let is_set = object.is_some_and(|object| object.kind() == Kind::Set);
     let mut elements = object.map_or(Ok(Vec::new()), elements)?;

@@ -8,6 +8,7 @@ use engine::{CommandError, number};
 use resp::Args;
 
 use crate::shared::{Client, flag};
+use crate::users::Users;
 
 /// The kinds of client that TYPE tells apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +52,7 @@ impl Filter {
     }
 
     /// The filter of CLIENT KILL, and whether it came in the old form: an address alone.
-    pub(super) fn to_kill(args: Args<'_>) -> Result<(Self, bool), CommandError> {
+    pub(super) fn to_kill(args: Args<'_>, users: &Users) -> Result<(Self, bool), CommandError> {
         let mut filter = Self::default();
         if args.len() == 3 {
             filter.address = Some(args.at(2).into());
@@ -63,13 +64,19 @@ impl Filter {
             let Some(value) = args.get(at + 1) else {
                 return Err(CommandError::Syntax);
             };
-            filter.take(args, at, value)?;
+            filter.take(args, at, value, users)?;
             at += 2;
         }
         Ok((filter, false))
     }
 
-    fn take(&mut self, args: Args<'_>, at: usize, value: &[u8]) -> Result<(), CommandError> {
+    fn take(
+        &mut self,
+        args: Args<'_>,
+        at: usize,
+        value: &[u8],
+        users: &Users,
+    ) -> Result<(), CommandError> {
         let positive = |error: &'static str| {
             let number = number::int(value).ok().and_then(|n| u64::try_from(n).ok());
             number
@@ -81,7 +88,7 @@ impl Filter {
         } else if args.is(at, "TYPE") {
             self.kind = Some(kind(value)?);
         } else if args.is(at, "USER") {
-            if value != b"default" {
+            if !users.exists(value) {
                 let user = shown(value);
                 return Err(CommandError::err(format!("No such user '{user}'")));
             }

@@ -583,10 +583,18 @@ const STATS: &[Field] = &[
     }),
     ("hash_templates", zero),
     ("hash_template_keys", zero),
-    ("acl_access_denied_auth", zero),
-    ("acl_access_denied_cmd", zero),
-    ("acl_access_denied_key", zero),
-    ("acl_access_denied_channel", zero),
+    ("acl_access_denied_auth", |facts| {
+        show(facts.shared.users.log.lock().counts.auth)
+    }),
+    ("acl_access_denied_cmd", |facts| {
+        show(facts.shared.users.log.lock().counts.command)
+    }),
+    ("acl_access_denied_key", |facts| {
+        show(facts.shared.users.log.lock().counts.key)
+    }),
+    ("acl_access_denied_channel", |facts| {
+        show(facts.shared.users.log.lock().counts.channel)
+    }),
     ("acl_access_denied_tls_cert", zero),
 ];
 
