@@ -21,6 +21,8 @@ use crate::pubsub::ChannelKind;
 use crate::session::Session;
 use crate::settings::{Order, Settings};
 
+mod within;
+
 /// A command's surroundings.
 pub struct Context<'a> {
     /// The client.
@@ -67,6 +69,10 @@ pub struct Effects {
     pub draft: Draft,
     /// Whether the draft has what goes to the log in place of the command's own words.
     pub is_rewritten: bool,
+    /// Whether memory is past its limit and nothing can be evicted.
+    pub is_full: bool,
+    /// Whether the last snapshot failed and writes must wait until one succeeds.
+    pub is_unsaved: bool,
 }
 
 impl<'a> Context<'a> {

@@ -19,6 +19,7 @@
 mod array;
 mod collection;
 mod cursor;
+mod libraries;
 mod lzf;
 mod stream;
 mod string;
@@ -27,6 +28,8 @@ mod ziplist;
 use crc::{CRC_64_REDIS, Crc, Table};
 use structure::hash::Seed;
 use structure::record::ValueRef;
+
+pub use libraries::{dump_libraries, load_libraries};
 
 use crate::object::{Kind, Object, OwnedValue};
 use crate::settings::Settings;

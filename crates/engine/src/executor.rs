@@ -34,6 +34,8 @@ mod logging;
 mod replaying;
 mod waking;
 
+pub(crate) use limits::MISCONF;
+
 /// A quick command has at most this many words: more elements take longer.
 const QUICK_WORDS_MAX: usize = 8;
 /// Quick commands that are timed together at most.

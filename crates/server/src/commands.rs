@@ -13,6 +13,7 @@ mod lolwut;
 mod memory;
 mod monitor;
 mod persistence;
+mod scripting;
 mod secrets;
 mod slowlog;
 
@@ -38,5 +39,6 @@ pub const FAMILIES: &[&[Command]] = &[
     memory::COMMANDS,
     monitor::COMMANDS,
     persistence::COMMANDS,
+    scripting::COMMANDS,
     slowlog::COMMANDS,
 ];

@@ -59,7 +59,7 @@ pub struct EventLoop<'k, L: RawLock> {
     users_version: u64,
     epoll: Epoll,
     connections: Connections,
-    listeners: Vec<Listener>,
+    listeners: Arc<Vec<Listener>>,
     signals: Option<Signals>,
     /// When waits end: milliseconds and client.
     deadlines: BTreeSet<(u64, u64)>,
@@ -118,7 +118,7 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
         keyspace: &'k Keyspace<L>,
         shared: Arc<Shared>,
         thread: u16,
-        listeners: Vec<Listener>,
+        listeners: Arc<Vec<Listener>>,
         signals: Option<Signals>,
         seed: u64,
     ) -> std::io::Result<Self> {
@@ -129,14 +129,16 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             true,
             false,
         )?;
-        for (token, listener) in (TOKEN_LISTENERS..).zip(&listeners) {
+        // The first thread accepts.
+        let accepts = if thread == 0 { &listeners[..] } else { &[] };
+        for (token, listener) in (TOKEN_LISTENERS..).zip(accepts) {
             epoll.add(listener.fd(), token, true, false)?;
         }
         if let Some(signals) = &signals {
             epoll.add(signals.fd(), TOKEN_SIGNALS, true, false)?;
         }
         let stats = shared.stats[usize::from(thread)].clone();
-        let host = ThreadHost::new(thread, shared.clone(), seed);
+        let host = ThreadHost::new(thread, shared.clone(), listeners.clone(), seed);
         let settings = settings_of(&host.config);
         Ok(Self {
             host,

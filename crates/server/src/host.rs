@@ -13,6 +13,7 @@ use resp::Args;
 
 use crate::config::Config;
 use crate::inbox::Message;
+use crate::listener::Listener;
 use crate::shared::{Client, Shared, SlowEntry};
 
 /// What one thread's commands see of the server.
@@ -29,6 +30,8 @@ pub struct ThreadHost {
     pub local: Vec<Message>,
     /// From how many ticks on a command goes to the slow log.
     pub slow_ticks: u64,
+    /// The server's listeners, for a thread that runs a script and is not in its loop.
+    pub listeners: Arc<Vec<Listener>>,
     /// Unix microseconds at the start of the batch.
     pub now_us: u64,
     random: [u64; 2],
@@ -36,7 +39,7 @@ pub struct ThreadHost {
 
 impl ThreadHost {
     /// The host of thread `thread`; `seed` begins its random numbers.
-    pub fn new(thread: u16, shared: Arc<Shared>, seed: u64) -> Self {
+    pub fn new(thread: u16, shared: Arc<Shared>, listeners: Arc<Vec<Listener>>, seed: u64) -> Self {
         let config = shared.config();
         Self {
             thread,
@@ -45,6 +48,7 @@ impl ThreadHost {
             client: None,
             local: Vec::new(),
             slow_ticks: u64::MAX,
+            listeners,
             now_us: 0,
             random: [seed | 1, seed.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15],
         }
@@ -64,10 +68,12 @@ impl ThreadHost {
     /// # Panics
     /// Never in the server: its contexts have this host.
     pub fn of<'c>(cx: &'c mut Context<'_>) -> &'c mut Self {
-        cx.host
-            .as_any()
-            .downcast_mut()
-            .expect("the server runs its commands with its own host")
+        Self::find(cx).expect("the server runs its commands with its own host")
+    }
+
+    /// The host behind a context that may be of a log that is played: then there is none.
+    pub fn find<'c>(cx: &'c mut Context<'_>) -> Option<&'c mut Self> {
+        cx.host.as_any().downcast_mut()
     }
 }
 

@@ -15,6 +15,7 @@ mod listener;
 pub mod log;
 pub mod persistence;
 mod samples;
+mod scripting;
 mod shared;
 mod start;
 mod sys;

@@ -13,6 +13,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::config::Config;
 use crate::inbox::{Inbox, Message, Peer};
+use crate::scripting::Registry;
 
 /// The server's shared state.
 pub struct Shared {
@@ -51,6 +52,8 @@ pub struct Shared {
     pub slowlog: Mutex<SlowLog>,
     /// The users.
     pub users: crate::users::Users,
+    /// Scripts and functions.
+    pub scripts: Registry,
     /// CLIENT PAUSE.
     pub pause: Pause,
     /// How saving and loading stand.
@@ -363,6 +366,7 @@ impl Shared {
             replication_id: Mutex::new(run_id.chars().rev().collect()),
             slowlog: Mutex::default(),
             users: crate::users::Users::default(),
+            scripts: Registry::default(),
             pause: Pause::default(),
             persistence: crate::persistence::Status::new(crate::sys::unix_us() / 1_000_000),
             snapshots: crate::persistence::Snapshots::default(),
@@ -445,6 +449,7 @@ impl Shared {
         self.stats.iter().for_each(|stats| stats.reset());
         self.network.iter().for_each(Network::reset);
         self.samples.lock().reset();
+        self.scripts.reset_stats();
         let mut slowlog = self.slowlog.lock();
         (slowlog.took_us_sum, slowlog.took_us_max) = (0, 0);
         self.lazyfreed

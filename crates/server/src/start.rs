@@ -238,6 +238,9 @@ fn note_startup(shared: &Shared) {
     shared.startup_bytes.store(used, Ordering::Relaxed);
 }
 
+/// Bytes of a thread's stack: scripts may nest what they call and return.
+const STACK_BYTES: usize = 8 << 20;
+
 /// One thread, no locks.
 fn serve_alone(
     config: Config,
@@ -245,6 +248,7 @@ fn serve_alone(
     listeners: Vec<Listener>,
     signals: Signals,
 ) -> Result<(), String> {
+    let listeners = Arc::new(listeners);
     let keyspace = keyspace::<NoLock>(1)?;
     let shared = shared(&keyspace, config, users)?;
     let loading = Loading::begin(&shared)?;
@@ -272,6 +276,7 @@ fn serve_together(
     signals: Signals,
 ) -> Result<(), String> {
     let threads = u16::try_from(config.threads).map_err(|_| "too many threads".to_owned())?;
+    let listeners = Arc::new(listeners);
     let keyspace = keyspace::<Lock>(config.threads)?;
     let shared = shared(&keyspace, config, users)?;
     let loading = Loading::begin(&shared)?;
@@ -279,13 +284,15 @@ fn serve_together(
     std::thread::scope(|scope| {
         for thread in 1..threads {
             let (keyspace, shared, seed) = (&keyspace, shared.clone(), system_random()?);
-            let body =
-                move || match EventLoop::new(keyspace, shared, thread, Vec::new(), None, seed) {
-                    Ok(mut event_loop) => event_loop.run(),
-                    Err(error) => panic!("thread {thread}: {error}"),
-                };
+            let listeners = listeners.clone();
+            let body = move || match EventLoop::new(keyspace, shared, thread, listeners, None, seed)
+            {
+                Ok(mut event_loop) => event_loop.run(),
+                Err(error) => panic!("thread {thread}: {error}"),
+            };
             std::thread::Builder::new()
                 .name(format!("loop-{thread}"))
+                .stack_size(STACK_BYTES)
                 .spawn_scoped(scope, body)
                 .map_err(|error| format!("Can't start thread {thread}: {error}"))?;
         }

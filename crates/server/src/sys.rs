@@ -134,6 +134,33 @@ pub fn read(fd: RawFd, buf: &mut Vec<u8>) -> io::Result<usize> {
     Ok(got)
 }
 
+/// Reads at most `count` bytes, for which there must be room, as [`read`] does.
+///
+/// # Errors
+/// As `recv(2)`.
+pub fn read_up_to(fd: RawFd, buf: &mut Vec<u8>, count: usize) -> io::Result<usize> {
+    receive(fd, buf, count, 0)
+}
+
+/// Reads into the spare room of `buf` what stays to be read: it is only looked at.
+///
+/// # Errors
+/// As `recv(2)`; `WouldBlock` when nothing came.
+pub fn peek(fd: RawFd, buf: &mut Vec<u8>) -> io::Result<usize> {
+    receive(fd, buf, usize::MAX, libc::MSG_PEEK | libc::MSG_DONTWAIT)
+}
+
+fn receive(fd: RawFd, buf: &mut Vec<u8>, count: usize, flags: i32) -> io::Result<usize> {
+    let spare = buf.spare_capacity_mut();
+    let count = count.min(spare.len());
+    // SAFETY: the kernel writes at most `count` bytes, for which there is room, to our memory.
+    let got = unsafe { libc::recv(fd, spare.as_mut_ptr().cast(), count, flags) };
+    let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
+    // SAFETY: the kernel initialised `got` bytes behind the old length, inside the capacity.
+    unsafe { buf.set_len(buf.len() + got) };
+    Ok(got)
+}
+
 /// Writes the pieces with one call; returns how many bytes went.
 ///
 /// # Errors

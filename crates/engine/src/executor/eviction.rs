@@ -37,6 +37,7 @@ impl<L: RawLock> Executor<'_, L> {
     /// window of requests, where a limit is set.
     pub fn make_room(&mut self, settings: &Settings, host: &mut dyn Host, now_ms: u64) {
         self.limits &= !limits::FULL;
+        self.effects.is_full = false;
         for _ in 0..EVICTED_MAX {
             if settings.maxmemory == 0 || host.used_bytes() <= settings.maxmemory {
                 return;
@@ -49,6 +50,7 @@ impl<L: RawLock> Executor<'_, L> {
             }
             if !self.evict_one(settings, host, now_ms) {
                 self.limits |= limits::FULL;
+                self.effects.is_full = true;
                 return;
             }
         }

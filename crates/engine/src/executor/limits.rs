@@ -8,7 +8,8 @@ pub(super) const FULL: u8 = 1;
 /// The last snapshot failed, and writes must wait until one succeeds.
 pub(super) const UNSAVED: u8 = 2;
 
-const MISCONF: CommandError = CommandError::text(
+/// What writes are told then.
+pub(crate) const MISCONF: CommandError = CommandError::text(
     "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to \
      disk. Commands that may modify the data set are disabled, because this instance is configured \
      to report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error \
@@ -20,6 +21,7 @@ impl<L: RawLock> Executor<'_, L> {
     #[inline]
     pub fn refuse_writes(&mut self, refuses: bool) {
         self.limits = self.limits & !UNSAVED | if refuses { UNSAVED } else { 0 };
+        self.effects.is_unsaved = refuses;
     }
 
     /// Refuses a command that may not run at present.

@@ -233,13 +233,13 @@ fn memory_stats(
         "clients.normal.unshared",
         "cluster.links",
         "aof.buffer",
-        "lua.caches",
-        "functions.caches",
-        "script.VMs",
-        "hash.templates",
     ] {
         int(out, name, 0);
     }
+    int(out, "lua.caches", facts.scripts.eval_bytes);
+    int(out, "functions.caches", facts.scripts.function_bytes);
+    int(out, "script.VMs", facts.scripts.vm_total());
+    int(out, "hash.templates", 0);
     for db in &facts.dbs {
         out.text(&format!("db.{}", db.number));
         out.map(2);

@@ -781,7 +781,7 @@ const SCRIPTS: Group = Group {
     title: "Scripts",
     directives: &[integer("busy-reply-threshold", "5000", 0, I64)
         .alias("lua-time-limit")
-        .later("Milliseconds after which a running script makes others get BUSY.")],
+        .acts("Milliseconds after which a running script makes others get BUSY.")],
 };
 
 const SYSTEM: Group = Group {

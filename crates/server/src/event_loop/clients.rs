@@ -67,7 +67,7 @@ impl<L: RawLock> EventLoop<'_, L> {
     }
 
     fn watch_listeners(&mut self, on: bool) {
-        for (token, listener) in (TOKEN_LISTENERS..).zip(&self.listeners) {
+        for (token, listener) in (TOKEN_LISTENERS..).zip(self.listeners.iter()) {
             if let Err(error) = self.epoll.change(listener.fd(), token, on, false) {
                 crate::warning!("Watching a listener: {error}");
             }

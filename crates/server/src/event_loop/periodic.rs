@@ -26,6 +26,9 @@ impl<L: RawLock> EventLoop<'_, L> {
                 .lock()
                 .note(&self.shared, self.host.now_us);
         }
+        self.shared
+            .scripts
+            .note_vm_bytes(self.host.thread, crate::scripting::bytes());
         self.spare.look();
         self.accept_again();
         if self.shared.cron_paused.load(Ordering::Relaxed) || !self.shared.keys.is_serving() {
@@ -80,7 +83,12 @@ impl<L: RawLock> EventLoop<'_, L> {
     fn expire_keys(&mut self) -> bool {
         // During a pause of writes the data stands still.
         let is_paused = self.shared.pause.at(self.now_ms).1;
-        if is_paused || !self.shared.active_expire.load(Ordering::Relaxed) {
+        // A script that runs for long holds the stripes: who waits for them answers nobody.
+        let running = &self.shared.scripts.running;
+        if is_paused
+            || running.is_long.load(Ordering::Relaxed)
+            || !self.shared.active_expire.load(Ordering::Relaxed)
+        {
             return false;
         }
         let shared = &self.executor.keyspace().shared;

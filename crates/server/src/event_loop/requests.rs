@@ -270,6 +270,8 @@ impl<L: RawLock> EventLoop<'_, L> {
         let mut first = 0;
         while first < batch.len() {
             let count = MANY.min(batch.len() - first);
+            let running = &self.shared.scripts.running;
+            let is_busy = running.is_long.load(Ordering::Relaxed) && running.wait_out();
             if self.settings.maxmemory > 0 && self.shared.keys.is_serving() {
                 self.executor
                     .make_room(&self.settings, &mut self.host, self.now_ms);
@@ -295,6 +297,11 @@ impl<L: RawLock> EventLoop<'_, L> {
                     }
                     self.paused.push(connection.session.id.number);
                     return (first + index, Turn::Held);
+                }
+                if is_busy && !entry.is_some_and(|entry| entry.flags.has(Flags::ALLOW_BUSY)) {
+                    let text = self.shared.scripts.running.busy();
+                    resp::Writer::new(out, connection.session.protocol).error(text);
+                    continue;
                 }
                 let request = Request { args, entry, hash };
                 let outcome = self.executor.execute(

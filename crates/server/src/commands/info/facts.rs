@@ -11,6 +11,7 @@ use engine::stats::{Counter, KeyspaceStats};
 use crate::config::Config;
 use crate::host::ThreadHost;
 use crate::samples::Rates;
+use crate::scripting::Registry;
 use crate::shared::{Client, Network, Shared, flag};
 use crate::sys::{self, CpuOf, CpuTime};
 
@@ -41,6 +42,8 @@ pub struct Facts {
     pub blocking_on_nokey: usize,
     /// What clients hold.
     pub clients: ClientFacts,
+    /// Scripts and functions.
+    pub scripts: ScriptFacts,
     /// Rates.
     pub rates: Rates,
     /// Bytes in use.
@@ -51,6 +54,48 @@ pub struct Facts {
     pub channels: [usize; 3],
     /// Processor time of this thread.
     pub thread_cpu: CpuTime,
+}
+
+/// Scripts and functions.
+pub struct ScriptFacts {
+    /// Bytes of the Lua states for EVAL.
+    pub vm_eval: usize,
+    /// Bytes of the Lua states for functions.
+    pub vm_functions: usize,
+    /// Bytes of scripts.
+    pub eval_bytes: usize,
+    /// Bytes of libraries.
+    pub function_bytes: usize,
+    /// Scripts that are kept.
+    pub cached: usize,
+    /// Scripts forgotten for want of room.
+    pub evicted: u64,
+    /// Functions.
+    pub functions: usize,
+    /// Libraries.
+    pub libraries: usize,
+}
+
+impl ScriptFacts {
+    fn of(registry: &Registry) -> Self {
+        let [vm_eval, vm_functions] = registry.vm_bytes();
+        let libraries = registry.libraries.now();
+        Self {
+            vm_eval,
+            vm_functions,
+            eval_bytes: registry.bytes(),
+            function_bytes: libraries.bytes(),
+            cached: registry.count(),
+            evicted: registry.evicted(),
+            functions: libraries.function_count(),
+            libraries: libraries.libraries.len(),
+        }
+    }
+
+    /// Bytes of all Lua states.
+    pub fn vm_total(&self) -> usize {
+        self.vm_eval + self.vm_functions
+    }
 }
 
 /// One database.
@@ -114,6 +159,7 @@ impl Facts {
             blocking_keys,
             blocking_on_nokey,
             clients: clients(&shared),
+            scripts: ScriptFacts::of(&shared.scripts),
             rates,
             used_bytes: shared.used_bytes(),
             rss_bytes: rss_bytes(),

@@ -245,20 +245,38 @@ const MEMORY: &[Field] = &[
     ("allocator_muzzy", zero),
     ("total_system_memory", |_| show(system_bytes())),
     ("total_system_memory_human", |_| human(system_bytes())),
-    ("used_memory_lua", zero),
-    ("used_memory_vm_eval", zero),
-    ("used_memory_lua_human", |_| human(0)),
-    ("used_memory_scripts_eval", zero),
-    ("number_of_cached_scripts", zero),
-    ("number_of_functions", zero),
-    ("number_of_libraries", zero),
-    ("used_memory_vm_functions", zero),
-    ("used_memory_vm_total", zero),
-    ("used_memory_vm_total_human", |_| human(0)),
-    ("used_memory_functions", zero),
+    ("used_memory_lua", |facts| show(facts.scripts.vm_eval)),
+    ("used_memory_vm_eval", |facts| show(facts.scripts.vm_eval)),
+    ("used_memory_lua_human", |facts| {
+        human(facts.scripts.vm_eval as u64)
+    }),
+    ("used_memory_scripts_eval", |facts| {
+        show(facts.scripts.eval_bytes)
+    }),
+    ("number_of_cached_scripts", |facts| {
+        show(facts.scripts.cached)
+    }),
+    ("number_of_functions", |facts| show(facts.scripts.functions)),
+    ("number_of_libraries", |facts| show(facts.scripts.libraries)),
+    ("used_memory_vm_functions", |facts| {
+        show(facts.scripts.vm_functions)
+    }),
+    ("used_memory_vm_total", |facts| {
+        show(facts.scripts.vm_total())
+    }),
+    ("used_memory_vm_total_human", |facts| {
+        human(facts.scripts.vm_total() as u64)
+    }),
+    ("used_memory_functions", |facts| {
+        show(facts.scripts.function_bytes)
+    }),
     ("used_memory_hash_templates", zero),
-    ("used_memory_scripts", zero),
-    ("used_memory_scripts_human", |_| human(0)),
+    ("used_memory_scripts", |facts| {
+        show(facts.scripts.eval_bytes + facts.scripts.function_bytes)
+    }),
+    ("used_memory_scripts_human", |facts| {
+        human((facts.scripts.eval_bytes + facts.scripts.function_bytes) as u64)
+    }),
     ("maxmemory", |facts| show(facts.config.maxmemory_bytes)),
     ("maxmemory_human", |facts| {
         human(facts.config.maxmemory_bytes)
@@ -481,7 +499,7 @@ const STATS: &[Field] = &[
     ("expire_cycle_cpu_milliseconds", zero),
     ("evicted_keys", |facts| show(facts.keyspace.evicted)),
     ("evicted_clients", zero),
-    ("evicted_scripts", zero),
+    ("evicted_scripts", |facts| show(facts.scripts.evicted)),
     ("total_eviction_exceeded_time", zero),
     ("current_eviction_exceeded_time", zero),
     ("keyspace_hits", |facts| show(facts.keyspace.hits)),
