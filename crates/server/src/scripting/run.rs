@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use command::Flags;
+use engine::acl::{self, Place};
 use engine::host::Host;
 use engine::session::Session;
 use engine::stats::ThreadStats;
@@ -306,6 +307,7 @@ fn run(
     let mut session = Session::new(cx.session.id, true);
     session.db = cx.session.db;
     session.no_touch = cx.session.no_touch;
+    session.set_user(cx.session.user().clone());
     let host = ThreadHost::of(cx);
     let stats = host.shared.stats[usize::from(host.thread)].clone();
     let mut script = Call {
@@ -419,6 +421,12 @@ impl Call<'_, '_, '_> {
         }
         if entry.flags.has(Flags::NOSCRIPT) {
             return Err(text("ERR This Redis command is not allowed from script"));
+        }
+        let host = &mut *self.cx.host;
+        if let Err(error) = acl::permit(&self.session, entry, args, Place::Script, host) {
+            let text = error.to_string();
+            let why = text.strip_prefix("NOPERM ").unwrap_or(&text);
+            return Err(CommandError::err(format!("ACL failure in script: {why}")));
         }
         if entry.flags.has(Flags::WRITE) && self.flags.has(ScriptFlags::NO_WRITES) {
             return Err(text(
@@ -543,8 +551,7 @@ impl Calls for Call<'_, '_, '_> {
         if !entry.arity_allows(args.len()) {
             return Err("ERR Wrong number of args for redis.acl_check_cmd()");
         }
-        // There is one user, who may do everything.
-        Ok(true)
+        Ok(acl::check(&self.session, entry, args).is_ok())
     }
 
     fn register(&mut self, _: &Lua, _: &MultiValue) -> mlua::Result<Option<&'static str>> {
