@@ -19,7 +19,7 @@ pub enum How {
     AnyOrder,
     /// Keys and values, in RESP2 by turns, in any order.
     Pairs,
-    /// Integers may lie so far apart where both are positive.
+    /// Integers may lie so far apart where neither is negative.
     Within(i64),
     /// Streams' facts and pending entries: times and idle times may lie apart.
     Stream,
@@ -46,6 +46,7 @@ pub fn how(args: &[Vec<u8>], is_unordered: bool) -> How {
         ("pttl" | "pexpiretime" | "hpttl" | "hpexpiretime", _) => How::Within(CLOSE_MS),
         ("object", "idletime") => How::Within(CLOSE_MS / 1000),
         ("xpending" | "xinfo", _) => How::Stream,
+        ("xreadgroup", _) if has("CLAIM") => How::Stream,
         ("srandmember" | "hrandfield" | "zrandmember" | "spop" | "dump", _) => How::Shape,
         ("randomkey", _) => How::Shape,
         ("hello" | "scan" | "sscan" | "hscan" | "zscan", _) => How::Errors,
@@ -159,7 +160,7 @@ fn flat_pairs(flat: &[Reply]) -> Vec<Reply> {
 fn within(ours: &Reply, theirs: &Reply, distance: i64) -> bool {
     match (ours, theirs) {
         (Reply::Integer(a), Reply::Integer(b)) => {
-            a == b || *a > 0 && *b > 0 && a.abs_diff(*b) <= distance.unsigned_abs()
+            a == b || *a >= 0 && *b >= 0 && a.abs_diff(*b) <= distance.unsigned_abs()
         }
         (Reply::Array(a), Reply::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| within(a, b, distance))
