@@ -93,6 +93,9 @@ pub fn save(
         config.rdbchecksum,
         |saver| {
             saver.begin(&about(shared, false));
+            for library in shared.scripts.libraries.now().libraries.values() {
+                saver.library(&library.source)?;
+            }
             keys = save_keys(saver, keyspace)?;
             Ok(())
         },
@@ -166,7 +169,10 @@ pub fn stop(
             return Err(NotStopped);
         }
     }
-    shared.keys.set_phase(Phase::Stopping);
+    // What is loaded in part is not shown now either.
+    if !is_loading {
+        shared.keys.set_phase(Phase::Stopping);
+    }
     shared.shut_down();
     Ok(())
 }
@@ -189,11 +195,14 @@ fn access_bits(settings: &engine::settings::Settings, now_s: u64, used: Option<r
 }
 
 impl Shared {
-    /// Ends the server because of an error.
+    /// Ends the server because of an error. Where it was loading, it says so to its end: nobody is
+    /// shown what was loaded in part.
     pub fn fail(&self, error: String) {
         warning!("{error}");
         *self.persistence.fatal.lock() = Some(error);
-        self.keys.set_phase(Phase::Stopping);
+        if self.keys.phase() != Phase::Loading {
+            self.keys.set_phase(Phase::Stopping);
+        }
         self.shutdown.store(true, Ordering::Release);
         self.wake_all();
     }

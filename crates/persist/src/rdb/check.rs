@@ -81,6 +81,14 @@ fn check_parts(
                 }
                 continue;
             }
+            Ok(Part::Library(source)) => {
+                let line = source
+                    .split(|&byte| byte == b'\n')
+                    .next()
+                    .unwrap_or_default();
+                let line = &line[..line.len().min(128)];
+                format!("FUNCTION LIBRARY '{}'", line.escape_ascii())
+            }
             Ok(Part::Skipped(what)) => format!("Passing over {what}"),
             Ok(Part::Sizes { .. }) => continue,
             Ok(Part::End) => break,

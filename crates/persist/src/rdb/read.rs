@@ -27,7 +27,7 @@ const SHARED_BYTES_MAX: usize = 4096;
 pub struct Options {
     /// Whether the checksum is compared, where the file has one.
     pub checksum: bool,
-    /// Whether what we have no place for (functions, what modules keep) is left out; an error
+    /// Whether what we have no place for (what modules keep) is left out; an error
     /// otherwise.
     pub skip_unsupported: bool,
 }
@@ -92,6 +92,8 @@ pub enum Part<'r> {
     },
     /// A key.
     Key(Key<'r>),
+    /// A library of functions: its source.
+    Library(&'r [u8]),
     /// Something that was left out: what it is.
     Skipped(String),
     /// The end; the checksum was right, where one was compared.
@@ -478,7 +480,7 @@ impl<'b, R: Read> Reader<'b, R> {
                 self.doing = "a library of functions";
                 self.value.clear();
                 check!(self, self.from.string_to(&mut self.value));
-                self.unsupported(library_name(&self.value))
+                Ok(Part::Library(&self.value))
             }
             opcode::FUNCTION_EARLY => {
                 self.doing = "a library of functions";
@@ -626,17 +628,4 @@ fn module_name(id: u64) -> String {
         char::from(LETTERS[usize::try_from(six).unwrap_or(0)])
     };
     (0..9).map(letter).collect()
-}
-
-/// What a library is called, by its first line.
-fn library_name(code: &[u8]) -> String {
-    let line = code.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let line = String::from_utf8_lossy(&line[..line.len().min(128)]);
-    let name = line
-        .split_whitespace()
-        .find_map(|word| word.strip_prefix("name="));
-    match name {
-        Some(name) => format!("the function library '{name}'"),
-        None => "a function library".to_owned(),
-    }
 }

@@ -112,6 +112,15 @@ impl<W: Write> Saver<W> {
         self.encoder.begin(&mut self.to, about);
     }
 
+    /// A library of functions; all of them come before the keys.
+    ///
+    /// # Errors
+    /// Where it could not be written.
+    pub fn library(&mut self, source: &[u8]) -> Result<(), SaveError> {
+        self.encoder.library(&mut self.to, source);
+        self.after()
+    }
+
     /// The keys that follow belong to database `db`, which has so many of them.
     pub fn db(&mut self, db: u32, keys: u64, timed: u64) {
         self.db = db;

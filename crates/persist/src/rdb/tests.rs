@@ -51,6 +51,13 @@ fn a_file_of_redis_is_read() {
                 let timed = if key.deadline.is_some() { " timed" } else { "" };
                 format!("{} {:?}{timed}", key.key.escape_ascii(), key.used)
             }
+            Part::Library(source) => {
+                let line = source
+                    .split(|&byte| byte == b'\n')
+                    .next()
+                    .unwrap_or_default();
+                format!("library {}", line.escape_ascii())
+            }
             Part::Skipped(what) => format!("skipped {what}"),
             Part::End => "end".to_owned(),
         });
@@ -62,7 +69,7 @@ fn a_file_of_redis_is_read() {
         "aux ctime",
         "aux used-mem",
         "aux aof-base",
-        "skipped the function library 'mylib'",
+        "library #!lua name=mylib",
         "db 0",
         "sizes 5 1",
         "t Some(Frequency(0)) timed",
@@ -85,9 +92,11 @@ fn what_is_not_supported_is_named() {
         checksum: true,
         skip_unsupported: false,
     };
-    let error = all(FROM_REDIS, options, |_| ()).unwrap_err();
+    let module = 0x1234_5678_9abc_def0_u64.to_be_bytes();
+    let file = [&b"REDIS0011\xf7\x81"[..], &module].concat();
+    let error = all(&file, options, |_| ()).unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("function library 'mylib'"), "{text}");
+    assert!(text.contains("data of the module '"), "{text}");
     assert!(text.contains("tidemill-rdb-skip-unsupported"), "{text}");
 }
 

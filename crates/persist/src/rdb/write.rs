@@ -122,6 +122,13 @@ impl Encoder {
         engine::dump::write_string(buf, &mut self.forms, value);
     }
 
+    /// A library of functions.
+    pub fn library(&mut self, out: &mut impl Sink, source: &[u8]) {
+        let buf = out.buf();
+        buf.push(opcode::FUNCTION);
+        engine::dump::write_string(buf, &mut self.forms, source);
+    }
+
     /// The keys that follow belong to database `db`, until the next such part.
     pub fn db(&mut self, out: &mut impl Sink, db: u32) {
         let buf = out.buf();

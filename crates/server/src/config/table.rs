@@ -511,8 +511,9 @@ const SAVING: Group = Group {
              saving fail and say so.",
         ),
         switch("tidemill-rdb-skip-unsupported", "no").acts(
-            "Whether parts of a snapshot that have no place here (functions, what modules keep) \
-             are left out when it is loaded; otherwise the server does not start with it.",
+            "Whether parts of a snapshot that have no place here (what modules keep, functions \
+             that fail) are left out when it is loaded; otherwise the server does not start with \
+             it.",
         ),
         switch("stop-writes-on-bgsave-error", "yes")
             .acts("Whether writes fail after a snapshot could not be written."),

@@ -39,6 +39,8 @@ const WAIT_MS: u64 = 2;
 /// What the reading thread says.
 enum News {
     Batch(Vec<Loaded>),
+    /// A library of functions.
+    Library(Vec<u8>),
     /// The end, and what there is to say of it.
     End(Result<Summary, String>),
 }
@@ -157,6 +159,11 @@ impl Loading {
             let wait = Duration::from_millis(WAIT_MS);
             let batch = match self.news.recv_timeout(wait) {
                 Ok(News::Batch(batch)) => batch,
+                Ok(News::Library(source)) => {
+                    take_library(&self.shared, &self.shared.config(), &source)
+                        .map_err(|error| self.refused(&error))?;
+                    continue;
+                }
                 Ok(News::End(read)) => return self.finish(read).map(|()| true),
                 Err(RecvTimeoutError::Timeout) => break,
                 Err(RecvTimeoutError::Disconnected) => {
@@ -231,6 +238,21 @@ fn note(shared: &Shared, summary: Summary) {
     }
 }
 
+/// Takes a library of functions over, in place of one of its name.
+fn take_library(shared: &Shared, config: &Config, source: &[u8]) -> Result<(), String> {
+    match shared.scripts.libraries.load(source, true) {
+        Ok(_) => Ok(()),
+        Err(error) if config.rdb_skip_unsupported => {
+            warning!("The snapshot has functions that cannot be loaded: {error}: left out");
+            Ok(())
+        }
+        Err(error) => Err(format!(
+            "it has functions that cannot be loaded ({error}): with 'tidemill-rdb-skip-unsupported \
+             yes' they are left out"
+        )),
+    }
+}
+
 /// Loads the configured snapshot while everybody waits: every stripe is locked. What is not in it
 /// stays; a key that is there already is replaced, or an error.
 ///
@@ -261,6 +283,7 @@ pub fn load_at_once(
                 Ok(News::Batch(batch)) => {
                     insert(&shared.keys, held, batch, replace, job.now_ms)?;
                 }
+                Ok(News::Library(source)) => take_library(shared, config, &source)?,
                 Ok(News::End(read)) => return read,
                 Err(_) => return Err("the loading thread is gone".to_owned()),
             }
@@ -326,6 +349,11 @@ fn read(job: &Job, tell: &SyncSender<News>, progress: &Progress) -> Result<Summa
                     hash,
                     record,
                 });
+            }
+            Part::Library(source) => {
+                if tell.send(News::Library(source.to_vec())).is_err() {
+                    return Ok(summary);
+                }
             }
             Part::Skipped(what) => {
                 warning!("The snapshot has {what}: left out");

@@ -27,6 +27,7 @@ use structure::record::RecordRef;
 use structure::stripes::Held;
 
 use crate::config::Config;
+use crate::scripting::functions::Snapshot as Functions;
 use crate::shared::Shared;
 use crate::{notice, warning};
 
@@ -70,6 +71,8 @@ pub struct Job {
     uses: Uses,
     /// What the cut found.
     pub cut: Cut,
+    /// The functions at the cut.
+    functions: Arc<Functions>,
     /// How far it is.
     pub progress: Arc<Progress>,
     /// When it began: Unix microseconds.
@@ -265,6 +268,7 @@ pub fn start(
         is_rdb,
         uses,
         cut,
+        functions: shared.scripts.libraries.now(),
         progress,
         began_us,
         loops_left: AtomicUsize::new(shared.inboxes.len()),
@@ -358,6 +362,9 @@ fn fill<W: StorageFile>(
     shared: &Shared,
 ) -> Result<(), SaveError> {
     saver.begin(about);
+    for library in job.functions.libraries.values() {
+        saver.library(&library.source)?;
+    }
     let (mut seen, mut db) = (Vec::new(), None);
     while let Some(pieces) = job.take() {
         check_values(job)?;

@@ -186,6 +186,10 @@ fn beyond_plain(level: Level, into: &mut Vec<Words>) {
 
 /// Puts everything into a server, in several databases.
 pub fn fill(client: &mut Client, level: Level) {
+    let library: &[u8] = b"#!lua name=tides\n\
+        redis.register_function('tide', function(keys, args) return 'ebb and ' .. args[1] end)";
+    let loaded = call(client, &[b"FUNCTION", b"LOAD", library]);
+    assert_eq!(loaded.text().as_deref(), Some("tides"), "{loaded:?}");
     let mut commands = Vec::new();
     strings(&mut commands);
     collections(&mut commands);
@@ -266,6 +270,7 @@ pub fn walk(client: &mut Client, level: Level) -> Vec<String> {
         }
     }
     ask(client, "SELECT 0");
+    lines.push(format!("tide: {}", flat(&ask(client, "FCALL tide 0 flow"))));
     lines.sort();
     lines
 }

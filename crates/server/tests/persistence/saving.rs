@@ -151,6 +151,8 @@ fn debug_reload_keeps_everything() {
         ask(&mut client, "DEBUG RELOAD NOSAVE NOFLUSH MERGE");
         assert_eq!(ask(&mut client, "GET int:0").text().unwrap(), "0");
         assert_eq!(ask(&mut client, "GET more").text().unwrap(), "1");
+        let tide = ask(&mut client, "FCALL tide 0 flow");
+        assert_eq!(tide.text().unwrap(), "ebb and flow");
         let reply = call(&mut client, &[b"DEBUG", b"RELOAD", b"NOSAVE", b"NOFLUSH"]);
         assert_eq!(
             reply,
