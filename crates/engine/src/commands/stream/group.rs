@@ -190,6 +190,7 @@ fn xgroup_setid(
 ) -> Result<(), CommandError> {
     let (key, name) = (args.at(2), args.at(3));
     let options = Options::parse(cx, args, false)?;
+    let is_replaying = cx.is_replaying();
     let stream = edit_stream(cx, key)?.ok_or(NO_KEY)?;
     if stream.group(name).is_none() {
         return Err(no_group_of_key(key, name));
@@ -200,12 +201,29 @@ fn xgroup_setid(
         b"+" => StreamId::MAX,
         word => position(stream, word)?,
     };
-    let read = options.entries_read(stream);
+    // A log says how it was: reading on from a count that was set too high goes past all entries.
+    let read = match is_replaying {
+        true => options.entries_read,
+        false => options.entries_read(stream),
+    };
     if let Some(group) = stream.group_mut(name) {
         group.set_last_delivered(start);
         group.entries_read = read;
     }
     cx.changed_unwatched(key);
+    if let Some(read) = read.filter(|_| read != options.entries_read) {
+        let read = read.to_string();
+        let id = args.at(4);
+        cx.rewrite(&[
+            b"XGROUP",
+            b"SETID",
+            key,
+            name,
+            id,
+            b"ENTRIESREAD",
+            read.as_bytes(),
+        ]);
+    }
     cx.notify(Class::STREAM, "xgroup-setid", key);
     out.ok();
     Ok(())
