@@ -21,6 +21,8 @@ use crate::tame::{DATABASES, KEYS};
 
 /// A key that is reclaimed at the latest when so many milliseconds (as a power of two) have begun.
 const RECLAIM_MS_LOG2: u32 = 5;
+/// Milliseconds of a tick of the wheel that finds what is dead.
+const TICK_MS: u64 = 8;
 
 /// Looks at a stripe.
 pub fn with_stripe<R>(engine: &InProcess, index: usize, look: impl FnOnce(&Stripe) -> R) -> R {
@@ -127,12 +129,26 @@ impl Sim {
     }
 
     /// After time has passed and what was due was reclaimed, no key or field that died before is
-    /// kept.
+    /// kept, but what was set past its deadline within the present tick: that goes with the next.
     pub(crate) fn check_reclaimed(&mut self) -> Result<(), String> {
         if !self.random.percent(10) {
             return Ok(());
         }
         let now = self.engine.now_ms() >> RECLAIM_MS_LOG2;
+        if self.late(now).is_some() {
+            self.engine.advance(TICK_MS);
+        }
+        match self.late(now) {
+            Some(key) => Err(format!(
+                "{} is dead and was not reclaimed",
+                String::from_utf8_lossy(&key)
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// A key that died, or has a field that died, before `now`.
+    fn late(&mut self, now: u64) -> Option<Vec<u8>> {
         let mut late = None;
         self.each_stripe(|stripe| {
             for db in (0..stripe.db_count()).filter_map(|db| stripe.db(db)) {
@@ -148,13 +164,7 @@ impl Sim {
                 late = late.take().or(found.map(|record| record.key().to_vec()));
             }
         });
-        match late {
-            Some(key) => Err(format!(
-                "{} is dead and was not reclaimed",
-                String::from_utf8_lossy(&key)
-            )),
-            None => Ok(()),
-        }
+        late
     }
 
     fn sessions(&self) -> impl Iterator<Item = &Session> {

@@ -5,8 +5,7 @@ use crate::steps::{Done, StepResult};
 use crate::tool::{Tool, server};
 
 /// The runs of continuous integration: some 30 seconds.
-// Seed 1 finds, at its step 28395, keys that MSETEX set past their deadline still there: open.
-const CI_SEED: u64 = 2;
+const CI_SEED: u64 = 1;
 const CI_RUNS: u64 = 8;
 const CI_STEPS: u64 = 60_000;
 
