@@ -9,13 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use engine::executor::Executor;
-use engine::host::{ClientId, Host};
+use engine::host::{Alone, ClientId, Host};
 use engine::keyspace::Keyspace;
-use engine::pubsub::Push;
 use engine::session::Session;
 use engine::settings::Settings;
 use engine::stats::ThreadStats;
-use resp::{Args, Output, OwnedArgs};
+use resp::{Output, OwnedArgs};
 use structure::hash::Seed;
 use structure::stripes::Lock;
 use testkit::{InProcess, Logged, Replay, Reply, Target, files, parse, play};
@@ -128,42 +127,8 @@ fn every_script_is_the_same_when_its_log_is_played() {
     assert!(played > 0 || !wanted.is_empty(), "no script was found");
 }
 
-/// A host of a thread: nobody is told anything.
-struct Deaf(u64);
-
-impl Deaf {
-    fn below(&mut self, end: u64) -> u64 {
-        self.random() % end
-    }
-}
-
-impl Host for Deaf {
-    fn push(&mut self, _: ClientId, _: &Arc<Push>) {}
-
-    fn serve(&mut self, _: ClientId, _: &[u8]) {}
-
-    fn random(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(99);
-        self.0 >> 33
-    }
-
-    fn ticks(&mut self) -> u64 {
-        0
-    }
-
-    fn ticks_per_us(&self) -> f64 {
-        1.0
-    }
-
-    fn monitor(&mut self, _: &Session, _: &engine::Entry, _: Args<'_>) {}
-
-    fn is_monitored(&self) -> bool {
-        false
-    }
-
-    fn as_any(&mut self) -> &mut dyn std::any::Any {
-        self
-    }
+fn below(host: &mut Alone, end: u64) -> u64 {
+    host.random() % end
 }
 
 /// Commands whose effects depend on their order; `{}` is a digit.
@@ -200,16 +165,16 @@ fn work(
 ) -> Vec<Logged> {
     let stats = Arc::new(ThreadStats::new(keyspace.shared.table.len()));
     let (mut executor, settings) = (Executor::new(keyspace, stats), Settings::default());
-    let mut host = Deaf(u64::from(thread) + 1);
+    let mut host = Alone::new(u64::from(thread) + 1);
     let mut session = Session::new(ClientId { thread, number: 1 }, true);
     let mut log = Vec::new();
     for _ in 0..400 {
         for _ in 0..8 {
-            let call = CALLS[usize::try_from(host.below(CALLS.len() as u64)).unwrap_or(0)];
+            let call = CALLS[usize::try_from(below(&mut host, CALLS.len() as u64)).unwrap_or(0)];
             let mut line = String::new();
             for (index, part) in call.split("{}").enumerate() {
                 if index > 0 {
-                    line += &host.below(5).to_string();
+                    line += &below(&mut host, 5).to_string();
                 }
                 line += part;
             }
@@ -227,7 +192,7 @@ fn work(
         }
         let now_ms = clock.load(Ordering::Relaxed);
         executor.end(&settings, &mut host, now_ms);
-        let index = usize::try_from(host.below(64)).unwrap_or(0);
+        let index = usize::try_from(below(&mut host, 64)).unwrap_or(0);
         executor.expire(index, 10, &settings, &mut host, now_ms);
         executor.expire_fields(index, &settings, &mut host, now_ms);
         for (frame, bytes) in executor.frames().iter() {

@@ -54,3 +54,47 @@ pub trait Host {
     /// The host itself, for handlers that belong to it.
     fn as_any(&mut self) -> &mut dyn Any;
 }
+
+/// A host with nobody around: nobody hears of anything, and no time passes.
+pub struct Alone {
+    random: u64,
+}
+
+impl Alone {
+    /// One whose random numbers follow from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self { random: seed }
+    }
+}
+
+impl Host for Alone {
+    fn push(&mut self, _: ClientId, _: &Arc<Push>) {}
+
+    fn serve(&mut self, _: ClientId, _: &[u8]) {}
+
+    fn random(&mut self) -> u64 {
+        self.random = self
+            .random
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(0x1405_7b7e_f767_814f);
+        self.random ^ self.random >> 33
+    }
+
+    fn ticks(&mut self) -> u64 {
+        0
+    }
+
+    fn ticks_per_us(&self) -> f64 {
+        1.0
+    }
+
+    fn monitor(&mut self, _: &Session, _: &Entry, _: resp::Args<'_>) {}
+
+    fn is_monitored(&self) -> bool {
+        false
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+}

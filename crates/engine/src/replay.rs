@@ -11,7 +11,6 @@
 //! - Only commands that change data, and those around them (SELECT, MULTI, EXEC), are run:
 //!   whatever else a damaged log asks for is refused.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use command::Flags;
@@ -20,10 +19,9 @@ use structure::stripes::RawLock;
 
 use crate::executor::Executor;
 use crate::handler::Entry;
-use crate::host::{ClientId, Host};
+use crate::host::{Alone, ClientId};
 use crate::keyspace::Keyspace;
 use crate::number;
-use crate::pubsub::Push;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::stats::ThreadStats;
@@ -81,7 +79,7 @@ impl<'k, L: RawLock> Replayer<'k, L> {
                 maxmemory: 0,
                 ..settings.clone()
             },
-            host: Alone { random: 1 },
+            host: Alone::new(1),
             out: Output::default(),
             queued: None,
         }
@@ -184,44 +182,6 @@ impl<'k, L: RawLock> Replayer<'k, L> {
 /// Whether a command may stand in a log. PFCOUNT is no write, but keeps its estimate in the value.
 pub(crate) fn may_be_logged(entry: &Entry) -> bool {
     entry.run.is_some() && (entry.flags.has(Flags::WRITE) || entry.command.name == "pfcount")
-}
-
-/// A host with nobody around.
-struct Alone {
-    random: u64,
-}
-
-impl Host for Alone {
-    fn push(&mut self, _: ClientId, _: &Arc<Push>) {}
-
-    fn serve(&mut self, _: ClientId, _: &[u8]) {}
-
-    /// Not that it matters: an effect never depends on it.
-    fn random(&mut self) -> u64 {
-        self.random = self
-            .random
-            .wrapping_mul(0x5851_f42d_4c95_7f2d)
-            .wrapping_add(0x1405_7b7e_f767_814f);
-        self.random ^ self.random >> 33
-    }
-
-    fn ticks(&mut self) -> u64 {
-        0
-    }
-
-    fn ticks_per_us(&self) -> f64 {
-        1.0
-    }
-
-    fn monitor(&mut self, _: &Session, _: &Entry, _: Args<'_>) {}
-
-    fn is_monitored(&self) -> bool {
-        false
-    }
-
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
-    }
 }
 
 #[cfg(test)]

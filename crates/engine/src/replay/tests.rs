@@ -115,7 +115,7 @@ fn logged(keyspace: &Keyspace<NoLock>, lines: &[&str]) -> Vec<(u64, u32, String)
         number: 1,
     };
     let mut session = Session::new(client, true);
-    let (mut host, mut out) = (Alone { random: 1 }, Output::default());
+    let (mut host, mut out) = (Alone::new(1), Output::default());
     for (line, now_ms) in lines.iter().zip(NOW_MS..) {
         if let Some(db) = line.strip_prefix("SELECT ") {
             session.db = db.parse().expect("a number");

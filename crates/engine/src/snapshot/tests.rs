@@ -1,53 +1,22 @@
 //! What a snapshot holds against a copy made at the cut, while commands of every kind run.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use resp::{Args, Output, OwnedArgs};
+use resp::{Output, OwnedArgs};
 use structure::hash::Seed;
 use structure::record::ValueRef;
 use structure::stripes::NoLock;
 
 use super::*;
 use crate::dump::{self, Build, Cursor, Dialect, Format, Forms};
-use crate::handler::Entry;
-use crate::host::{ClientId, Host};
+use crate::host::{Alone, ClientId, Host};
 use crate::keyspace::Keyspace;
 use crate::object::transfer;
-use crate::pubsub::Push;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::stats::ThreadStats;
-
-/// A host that nobody talks to, with random numbers.
-struct Quiet(u64);
-
-impl Host for Quiet {
-    fn push(&mut self, _: ClientId, _: &Arc<Push>) {}
-    fn serve(&mut self, _: ClientId, _: &[u8]) {}
-    fn random(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        self.0 >> 33
-    }
-    fn ticks(&mut self) -> u64 {
-        0
-    }
-    fn ticks_per_us(&self) -> f64 {
-        1.0
-    }
-    fn monitor(&mut self, _: &Session, _: &Entry, _: Args<'_>) {}
-    fn is_monitored(&self) -> bool {
-        false
-    }
-    fn used_bytes(&mut self) -> u64 {
-        0
-    }
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
-    }
-}
 
 /// What stands before a type.
 const DEADLINE: u8 = 0xfc;
@@ -156,7 +125,7 @@ struct Bench {
     keyspace: Keyspace<NoLock>,
     settings: Settings,
     session: Session,
-    host: Quiet,
+    host: Alone,
     now_ms: u64,
     /// What the last cut must give.
     at_cut: Option<Entries>,
@@ -183,7 +152,7 @@ impl Bench {
                 ..Settings::default()
             },
             session: Session::new(id, true),
-            host: Quiet(seed),
+            host: Alone::new(seed),
             now_ms: 1_000_000,
             at_cut: None,
             progress: Arc::default(),
@@ -383,7 +352,7 @@ impl Bench {
 struct Run<'a> {
     session: &'a mut Session,
     settings: &'a Settings,
-    host: &'a mut Quiet,
+    host: &'a mut Alone,
     now_ms: u64,
 }
 

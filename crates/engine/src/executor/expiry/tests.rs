@@ -1,48 +1,18 @@
 //! Hashes whose fields die, against a map of deadlines.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use resp::{Args, Output, OwnedArgs};
+use resp::{Output, OwnedArgs};
 use structure::hash::Seed;
 use structure::stripes::NoLock;
 
 use super::*;
 use crate::Table;
-use crate::handler::Entry;
+use crate::host::Alone;
 use crate::keyspace::Keyspace;
-use crate::pubsub::Push;
 use crate::stats::ThreadStats;
-
-/// A host that nobody talks to.
-struct Silent(u64);
-
-impl Host for Silent {
-    fn push(&mut self, _: ClientId, _: &Arc<Push>) {}
-    fn serve(&mut self, _: ClientId, _: &[u8]) {}
-    fn random(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        self.0 >> 33
-    }
-    fn ticks(&mut self) -> u64 {
-        0
-    }
-    fn ticks_per_us(&self) -> f64 {
-        1.0
-    }
-    fn monitor(&mut self, _: &Session, _: &Entry, _: Args<'_>) {}
-    fn is_monitored(&self) -> bool {
-        false
-    }
-    fn used_bytes(&mut self) -> u64 {
-        0
-    }
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
-    }
-}
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -97,7 +67,7 @@ impl Bench {
     fn run(&self, line: &str) {
         let stats = Arc::new(ThreadStats::new(self.keyspace.shared.table.len()));
         let mut executor = Executor::new(&self.keyspace, stats);
-        let (mut session, mut host) = (Session::new(NOBODY, true), Silent(1));
+        let (mut session, mut host) = (Session::new(NOBODY, true), Alone::new(1));
         let words = OwnedArgs::from_words(line.split(' ').map(str::as_bytes));
         let request = executor.prepare(words.view());
         let mut out = Output::default();
@@ -116,7 +86,7 @@ impl Bench {
     fn expire(&self) {
         let stats = Arc::new(ThreadStats::new(self.keyspace.shared.table.len()));
         let mut executor = Executor::new(&self.keyspace, stats);
-        let (settings, mut host) = (&self.settings, Silent(1));
+        let (settings, mut host) = (&self.settings, Alone::new(1));
         for index in 0..self.keyspace.stripes.count() {
             while executor.expire(index, 3, settings, &mut host, self.now_ms) {}
             while executor.expire_fields(index, settings, &mut host, self.now_ms) {}
