@@ -32,6 +32,8 @@ pub fn all(report: &mut Report, fuzz_seconds: u32) {
 
 fn build() -> StepResult {
     Tool::new("cargo build --release --workspace --exclude xtask --exclude sim --bins").run()?;
+    // README's first command finds its program.
+    Tool::new("cargo run --release --quiet -- --version").run()?;
     Ok(Done::Ran)
 }
 
