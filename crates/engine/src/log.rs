@@ -81,6 +81,17 @@ impl Frames {
         })
     }
 
+    /// Frame `index` with its bytes.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<(Frame, &[u8])> {
+        let frame = self.frames.get(index)?;
+        let from = match index {
+            0 => 0,
+            _ => self.frames[index - 1].end,
+        };
+        Some((*frame, &self.bytes[from..frame.end]))
+    }
+
     /// Forgets all, and keeps the memory for what comes next.
     pub fn clear(&mut self) {
         self.bytes.clear();

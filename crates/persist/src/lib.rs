@@ -4,5 +4,9 @@
 //! that reaches the disk goes through a [`storage::Storage`], so that tests can make it fail.
 #![forbid(unsafe_code)]
 
+pub mod aof;
+pub mod log;
+pub mod manifest;
 pub mod rdb;
+pub mod recover;
 pub mod storage;

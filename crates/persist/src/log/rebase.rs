@@ -1,0 +1,98 @@
+//! A new base in place of the old one and of the increments that it holds already.
+//!
+//! 1. [`Log::turn_after`]: frames after the cut go to a new increment. The manifest has the old
+//!    base and all increments, so a crash now loses nothing.
+//! 2. Somebody writes the base as of the cut to a temporary file, and forces it to the disk.
+//! 3. [`Log::rebase`]: the file gets its name, the manifest names it and the increments since.
+//! 4. What is history is removed, by whoever has the time, and forgotten ([`Log::swept`]).
+
+use std::io;
+
+use super::{Event, Log};
+use crate::manifest::{Entry, Kind};
+use crate::storage::Storage;
+
+/// A base that is on the disk under a temporary name.
+#[derive(Clone, Debug)]
+pub struct Base {
+    /// Its name, as the storage knows it.
+    pub path: String,
+    /// Whether it is a snapshot rather than commands.
+    pub is_snapshot: bool,
+    /// Its bytes.
+    pub bytes: u64,
+}
+
+impl<S: Storage> Log<S> {
+    /// Lets frames after number `lsn` go to a new increment. Frames up to there may still come.
+    pub fn turn_after(&mut self, lsn: u64) {
+        self.turn_at = Some(lsn.max(self.taken_lsn));
+    }
+
+    /// Whether frames still go to the increment that a turn is to end.
+    pub fn is_turning(&self) -> bool {
+        self.turn_at.is_some()
+    }
+
+    /// Puts `base`, which has everything up to the last turn, in the place of what was before.
+    ///
+    /// # Errors
+    /// What the system says; the log is as it was.
+    pub fn rebase(&mut self, base: &Base) -> io::Result<()> {
+        let Some(first_seq) = self.pending.filter(|_| !self.is_turning()) else {
+            return Err(io::Error::other("no increment was begun for this base"));
+        };
+        let seq = self.manifest.base.as_ref().map_or(0, |base| base.seq) + 1;
+        let entry = Entry {
+            name: self.layout.base(seq, base.is_snapshot),
+            seq,
+            kind: Kind::Base,
+        };
+        let mut manifest = self.manifest.clone();
+        let (old, increments) = manifest
+            .increments
+            .drain(..)
+            .partition::<Vec<_>, _>(|increment| increment.seq < first_seq);
+        manifest.increments = increments;
+        let replaced = manifest.base.take();
+        manifest.retire(replaced.into_iter().chain(old));
+        let name = entry.name.clone();
+        manifest.base = Some(entry);
+        self.storage.rename(&base.path, &self.layout.path(&name))?;
+        self.storage.sync_directory(&self.layout.directory)?;
+        manifest.store(&self.storage, &self.layout)?;
+        self.manifest = manifest;
+        self.pending = None;
+        self.other_bytes = base.bytes + self.turned_bytes;
+        self.turned_bytes = 0;
+        self.base_bytes = self.size_bytes();
+        self.events.push(Event::Rebased(name));
+        Ok(())
+    }
+
+    /// Gives up on a base: the increments go on from the old one.
+    pub fn abandon(&mut self) {
+        self.pending = None;
+        self.turned_bytes = 0;
+    }
+
+    /// Paths of the files that may be removed.
+    pub fn history(&self) -> Vec<String> {
+        let history = self.manifest.history.iter();
+        history.map(|entry| self.layout.path(&entry.name)).collect()
+    }
+
+    /// Forgets files of the past that were removed.
+    ///
+    /// # Errors
+    /// Where the manifest cannot be written: they are removed once more at the next start.
+    pub fn swept(&mut self, removed: &[String]) -> io::Result<()> {
+        let mut manifest = self.manifest.clone();
+        manifest
+            .history
+            .retain(|entry| !removed.contains(&self.layout.path(&entry.name)));
+        manifest.store(&self.storage, &self.layout)?;
+        self.manifest = manifest;
+        Ok(())
+    }
+}
