@@ -449,9 +449,7 @@ impl<S: Storage> Log<S> {
         let mut file = self.storage.create(&path).map_err(begin)?;
         let kept = self.kept();
         if let Err(error) = file.write_all(&kept).and_then(|()| file.sync()) {
-            drop(file);
-            // Where it stays, the next attempt makes it anew.
-            let _ = self.storage.remove(&path);
+            // It stays, as the manifest may name it already; the next attempt makes it anew.
             return Err(("write", error));
         }
         let (db, marked_s) = (self.db, self.marked_s);

@@ -2,14 +2,9 @@
 
 use std::io;
 
-<<<<<<< HEAD
-mod disk;
-
-pub use disk::Disk;
-=======
+pub mod disk;
 #[cfg(test)]
 pub mod simulated;
->>>>>>> 937ada4 (persist: the manifest, the reader and the writer of the log)
 
 /// A directory of files.
 ///

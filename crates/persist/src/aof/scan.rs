@@ -10,6 +10,9 @@ use super::{Fault, Item, Reader, Reason};
 /// What a disk writes whole or not at all.
 const SECTOR_BYTES: u64 = 512;
 
+/// Bytes of the line of a checksum.
+const SUM_LINE_BYTES: u64 = 23;
+
 /// What a file is like.
 #[derive(Debug)]
 pub struct Scan {
@@ -37,25 +40,34 @@ pub fn scan<R: Read>(
     until_s: Option<u64>,
 ) -> io::Result<Scan> {
     let (mut found, reader) = look(Reader::new(open()?, origin), size, until_s);
-    // The last batch never got its checksum: it was never forced to the disk whole.
+    // A batch of ours never got its checksum: it was never forced to the disk whole, and what of
+    // it looks whole may have holes.
     if let Some((from, end)) = reader.open_batch()
-        && size <= end
         && found.past.is_none()
-        && !matches!(&found.fault, Some(fault) if !fault.is_cut() && fault.at < from)
     {
+        let is_last = size <= end.saturating_add(SUM_LINE_BYTES);
+        let limit = match &found.fault {
+            _ if is_last => size,
+            Some(fault) => fault.at,
+            None => from,
+        };
         let mut tail = open()?;
         io::copy(&mut (&mut tail).take(from - origin), &mut io::sink())?;
-        if let Some(hole) = first_hole(tail, from)? {
+        if let Some(hole) = first_hole(tail.take(limit.saturating_sub(from)), from)? {
             let part = open()?.take(hole - origin);
             let (before, _) = look(Reader::new(part, origin), size, until_s);
             found.valid = before.valid;
+            let reason = match found.fault.take() {
+                Some(fault) if !is_last => fault.reason,
+                _ => Reason::Holes,
+            };
             found.fault = Some(Fault {
                 valid: before.valid,
                 at: hole,
-                reason: Reason::Holes,
+                reason,
             });
+            return Ok(found);
         }
-        return Ok(found);
     }
     let Some(fault) = &mut found.fault else {
         return Ok(found);
