@@ -89,6 +89,15 @@ enum Task {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Kill the server again and again and look whether what it acknowledged is there.
+    Soak {
+        /// How often.
+        #[arg(long, default_value_t = 300)]
+        rounds: u32,
+        /// What chance begins with; threads and time do the rest.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// Play made-up commands on our server and a real one and compare every reply; `--help` after
     /// `--` lists what else it takes.
     Diff {
@@ -135,6 +144,7 @@ fn main() -> ExitCode {
             report.step("compat", compat::check);
             report.step("simulation", proof::simulation);
             report.step("serializability", proof::serializability);
+            report.step("crashes", proof::crashes);
             report.step("differences", differences::short);
             arm::all(&mut report);
         }
@@ -154,6 +164,7 @@ fn main() -> ExitCode {
             threads,
             seed,
         } => return one(proof::serial(minutes * 60, threads, seed)),
+        Task::Soak { rounds, seed } => return one(proof::soak(rounds, seed)),
         Task::Diff {
             seed,
             minutes,

@@ -1,5 +1,5 @@
-//! Long random runs that prove what single tests cannot: the simulation of the engine, and the
-//! serializability of the server.
+//! Long random runs that prove what single tests cannot: the simulation of the engine, the
+//! serializability of the server, and what is left of it when it is killed.
 
 use crate::steps::{Done, StepResult};
 use crate::tool::{Tool, server};
@@ -13,6 +13,9 @@ const CI_STEPS: u64 = 60_000;
 /// as many as its machines have cores.
 const CI_SERIAL_SECONDS: u32 = 30;
 const CI_SERIAL_THREADS: u32 = 4;
+
+/// How often continuous integration kills the server.
+const CI_SOAK_ROUNDS: u32 = 30;
 
 /// Runs the simulation; without a seed with one that nobody has chosen.
 pub fn sim(seed: Option<u64>, steps: u64, runs: u64) -> Result<(), String> {
@@ -50,5 +53,21 @@ pub fn serial(seconds: u32, threads: u32, seed: u64) -> Result<(), String> {
 /// The history that continuous integration takes.
 pub fn serializability() -> StepResult {
     serial(CI_SERIAL_SECONDS, CI_SERIAL_THREADS, 1)?;
+    Ok(Done::Ran)
+}
+
+/// Kills the release build so often, and checks what is there afterwards.
+pub fn soak(rounds: u32, seed: u64) -> Result<(), String> {
+    Tool::new("cargo build --quiet --release --package server --bins").run()?;
+    Tool::new("cargo test --quiet --package testkit --test soak -- --nocapture")
+        .env("TIDEMILL_SERVER", server())
+        .env("SOAK_ROUNDS", rounds.to_string())
+        .env("SOAK_SEED", seed.to_string())
+        .run()
+}
+
+/// The rounds of continuous integration.
+pub fn crashes() -> StepResult {
+    soak(CI_SOAK_ROUNDS, 1)?;
     Ok(Done::Ran)
 }

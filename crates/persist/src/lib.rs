@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod aof;
+pub mod check_aof;
 pub mod log;
 pub mod manifest;
 pub mod rdb;

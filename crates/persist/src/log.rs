@@ -454,7 +454,9 @@ impl<S: Storage> Log<S> {
         }
         let (db, marked_s) = (self.db, self.marked_s);
         self.adopt(entry, file).map_err(begin)?;
-        (self.db, self.marked_s) = (db, marked_s);
+        if !kept.is_empty() {
+            (self.db, self.marked_s) = (db, marked_s);
+        }
         self.recent.clear();
         self.forget_recent();
         self.durable_bytes = kept.len() as u64;
@@ -528,7 +530,7 @@ fn write_sum(bytes: &[u8], line: &mut Vec<u8>) {
 }
 
 /// The system's words without the number.
-fn plain(error: &io::Error) -> String {
+pub(crate) fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
         Some(end) => text[..end].to_owned(),

@@ -142,9 +142,10 @@ impl Manifest {
         self.base.is_none() && self.increments.is_empty()
     }
 
-    /// The number of the newest increment; 0 where there was none.
+    /// The highest number of an increment, or of a file of the past; 0 where there was none.
     pub fn last_seq(&self) -> u64 {
-        self.increments.last().map_or(0, |entry| entry.seq)
+        let all = self.increments.iter().chain(&self.history);
+        all.map(|entry| entry.seq).max().unwrap_or(0)
     }
 
     /// Files that hold data, in the order of playing.
@@ -190,10 +191,13 @@ impl Manifest {
                 return Err("Found duplicate base file information");
             }
             Kind::Base => self.base = Some(entry),
-            Kind::Increment if !self.increments.is_empty() && entry.seq <= self.last_seq() => {
-                return Err("Found a non-monotonic sequence number");
+            Kind::Increment => {
+                let last = self.increments.last();
+                if last.is_some_and(|last| last.seq >= entry.seq) {
+                    return Err("Found a non-monotonic sequence number");
+                }
+                self.increments.push(entry);
             }
-            Kind::Increment => self.increments.push(entry),
             Kind::History => self.history.push(entry),
         }
         Ok(())

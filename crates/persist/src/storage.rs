@@ -2,9 +2,11 @@
 
 use std::io;
 
-pub mod disk;
+mod disk;
 #[cfg(test)]
 pub mod simulated;
+
+pub use disk::Disk;
 
 /// A directory of files.
 ///

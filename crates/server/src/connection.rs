@@ -37,6 +37,8 @@ pub struct Connection {
     pub is_full: bool,
     /// Since when its output is over the soft limit: Unix milliseconds; 0 when it is not.
     pub over_soft_since_ms: u64,
+    /// Until this frame is on the disk, what it gets is kept back.
+    pub held_lsn: u64,
     /// Whether the socket failed or is at its end: nobody takes replies any more.
     pub has_hung_up: bool,
     /// Set when the connection is to be closed at once.
@@ -59,6 +61,7 @@ impl Connection {
             is_held: false,
             is_full: false,
             over_soft_since_ms: 0,
+            held_lsn: 0,
             has_hung_up: false,
             is_dead: false,
         }

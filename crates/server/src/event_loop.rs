@@ -10,7 +10,7 @@
 //! - A connection that is held (its client waits, is paused, or has replies to take first) is not
 //!   served; what it sends meanwhile stays in its buffer, and is bounded by the query limit.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,13 +27,14 @@ use crate::connection::Connection;
 use crate::host::ThreadHost;
 use crate::inbox::Message;
 use crate::listener::Listener;
-use crate::persistence::{self, Loading};
+use crate::persistence::{self, Loading, Replaying};
 use crate::shared::{Network, Shared, flag};
 use crate::sys::{self, Epoll, Signals};
 use crate::{notice, verbose, warning};
 
 mod clients;
 mod connections;
+mod logging;
 mod periodic;
 mod requests;
 mod saving;
@@ -65,6 +66,12 @@ pub struct EventLoop<'k, L: RawLock> {
     deadlines: BTreeSet<(u64, u64)>,
     /// The snapshot that is being loaded.
     loading: Option<Loading>,
+    /// The log that is being loaded.
+    replaying: Option<Replaying<'k, L>>,
+    /// Clients whose replies wait for the disk, and for which frame, in ascending order.
+    held: VecDeque<(u64, u64)>,
+    /// Whether commands that write are refused because the log cannot be written.
+    refuses_unlogged: bool,
     /// Clients that monitor.
     monitors: BTreeSet<u64>,
     /// Connections that hold whole requests and may go on.
@@ -152,6 +159,9 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             signals,
             deadlines: BTreeSet::new(),
             loading: None,
+            replaying: None,
+            held: VecDeque::new(),
+            refuses_unlogged: false,
             monitors: BTreeSet::new(),
             resumable: Vec::new(),
             dirty: Vec::new(),
@@ -194,6 +204,7 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
                 self.adopt_users(None);
             }
             self.refuse_writes();
+            self.refuse_unlogged();
             for index in 0..ready {
                 let event = self.epoll.event(index);
                 match event.token {
@@ -215,6 +226,10 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             if self.loading.is_some() {
                 self.load();
             }
+            if self.replaying.is_some() {
+                self.replay();
+            }
+            self.hand_over();
             self.network().cycles.add(1);
             if ready > 0 {
                 let ticks = structure::ticks::now().wrapping_sub(began);
@@ -223,6 +238,7 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             }
         }
         self.close_all();
+        self.hand_over();
         if self.host.thread == 0 {
             persistence::snapshot::abandon(&self.shared);
         }
@@ -240,6 +256,9 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
         }
         self.end_waits();
         self.release_paused();
+        if !self.held.is_empty() {
+            self.release_held();
+        }
         while !self.resumable.is_empty() || !self.host.local.is_empty() {
             self.deliver_local();
             for number in std::mem::take(&mut self.resumable) {
@@ -260,7 +279,7 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
 
     /// How long the next wait may be.
     fn wait_ms(&mut self) -> i32 {
-        let has_work = !self.executor.graveyard().is_empty() || self.loading.is_some();
+        let has_work = !self.executor.graveyard().is_empty() || self.is_loading();
         if has_work || !self.resumable.is_empty() {
             return 0;
         }
@@ -298,6 +317,10 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
         self.loading = Some(loading);
     }
 
+    fn is_loading(&self) -> bool {
+        self.loading.is_some() || self.replaying.is_some()
+    }
+
     fn load(&mut self) {
         let Some(loading) = &mut self.loading else {
             return;
@@ -308,8 +331,10 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             Ok(false) => {}
             Ok(true) => {
                 self.loading = None;
-                self.shared.keys.set_phase(Phase::Serving);
-                crate::start::announce(&self.shared.config());
+                match self.begin_log() {
+                    Ok(()) => self.loaded(),
+                    Err(error) => self.shared.fail(error),
+                }
             }
             Err(error) => {
                 self.loading = None;

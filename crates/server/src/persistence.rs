@@ -9,6 +9,8 @@
 
 mod insert;
 mod load;
+pub mod log_thread;
+mod replay;
 pub mod snapshot;
 mod status;
 
@@ -26,6 +28,7 @@ use crate::shared::Shared;
 use crate::{notice, sys, warning};
 
 pub use load::{Loading, load_at_once};
+pub use replay::Replaying;
 pub use snapshot::Snapshots;
 pub use status::Status;
 

@@ -56,6 +56,8 @@ pub struct Shared {
     pub scripts: Registry,
     /// CLIENT PAUSE.
     pub pause: Pause,
+    /// The append-only log.
+    pub log: crate::persistence::log_thread::LogThread,
     /// How saving and loading stand.
     pub persistence: crate::persistence::Status,
     /// Snapshots in the background.
@@ -368,6 +370,7 @@ impl Shared {
             users: crate::users::Users::default(),
             scripts: Registry::default(),
             pause: Pause::default(),
+            log: crate::persistence::log_thread::LogThread::default(),
             persistence: crate::persistence::Status::new(crate::sys::unix_us() / 1_000_000),
             snapshots: crate::persistence::Snapshots::default(),
             shutdown: AtomicBool::new(false),

@@ -15,7 +15,7 @@ use structure::stripes::{Lock, NoLock, RawLock};
 use crate::config::{self, Config, LogLevel, Startup, UserLine};
 use crate::event_loop::EventLoop;
 use crate::listener::{self, Listener};
-use crate::persistence::Loading;
+use crate::persistence::{Loading, log_thread};
 use crate::shared::Shared;
 use crate::sys::{self, Signals};
 use crate::{commands, log, notice, warning};
@@ -251,16 +251,12 @@ fn serve_alone(
     let listeners = Arc::new(listeners);
     let keyspace = keyspace::<NoLock>(1)?;
     let shared = shared(&keyspace, config, users)?;
-    let loading = Loading::begin(&shared)?;
     let seed = system_random()?;
     let mut event_loop =
         EventLoop::new(&keyspace, shared.clone(), 0, listeners, Some(signals), seed)
             .map_err(|error| format!("Can't set up the event loop: {error}"))?;
     note_startup(&shared);
-    match loading {
-        Some(loading) => event_loop.begin_loading(loading),
-        None => announce(&shared.config()),
-    }
+    begin(&mut event_loop, &shared)?;
     event_loop.run();
     // The process ends: what it holds goes back to the system whole.
     std::mem::forget(event_loop);
@@ -279,7 +275,6 @@ fn serve_together(
     let listeners = Arc::new(listeners);
     let keyspace = keyspace::<Lock>(config.threads)?;
     let shared = shared(&keyspace, config, users)?;
-    let loading = Loading::begin(&shared)?;
     let setup = |error| format!("Can't set up the event loop: {error}");
     std::thread::scope(|scope| {
         for thread in 1..threads {
@@ -301,9 +296,8 @@ fn serve_together(
             EventLoop::new(&keyspace, shared.clone(), 0, listeners, Some(signals), seed)
                 .map_err(setup)?;
         note_startup(&shared);
-        match loading {
-            Some(loading) => event_loop.begin_loading(loading),
-            None => announce(&shared.config()),
+        if let Err(error) = begin(&mut event_loop, &shared) {
+            shared.fail(error);
         }
         event_loop.run();
         Ok::<(), String>(())
@@ -312,8 +306,21 @@ fn serve_together(
     ended(&shared)
 }
 
+/// Begins to load what was kept, the log before the snapshot, or to serve.
+fn begin<L: RawLock>(event_loop: &mut EventLoop<'_, L>, shared: &Arc<Shared>) -> Result<(), String> {
+    if shared.config().appendonly && event_loop.begin_replaying()? {
+        return Ok(());
+    }
+    match Loading::begin(shared)? {
+        Some(loading) => event_loop.begin_loading(loading),
+        None => event_loop.begin_empty()?,
+    }
+    Ok(())
+}
+
 /// How the server ended.
 fn ended(shared: &Shared) -> Result<(), String> {
+    log_thread::join(shared);
     match shared.persistence.fatal.lock().take() {
         None => Ok(()),
         Some(error) => Err(error),

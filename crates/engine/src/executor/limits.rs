@@ -8,6 +8,9 @@ pub(super) const FULL: u8 = 1;
 /// The last snapshot failed, and writes must wait until one succeeds.
 pub(super) const UNSAVED: u8 = 2;
 
+/// The log cannot be written, and writes must wait until it can.
+pub(super) const UNLOGGED: u8 = 4;
+
 /// What writes are told then.
 pub(crate) const MISCONF: CommandError = CommandError::text(
     "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to \
@@ -22,6 +25,14 @@ impl<L: RawLock> Executor<'_, L> {
     pub fn refuse_writes(&mut self, refuses: bool) {
         self.limits = self.limits & !UNSAVED | if refuses { UNSAVED } else { 0 };
         self.effects.is_unsaved = refuses;
+    }
+
+    /// Has commands that write refused with `error` from now on, or no more: the log cannot be
+    /// written.
+    pub fn refuse_unlogged(&mut self, error: Option<CommandError>) {
+        let refuses = error.is_some();
+        self.limits = self.limits & !UNLOGGED | if refuses { UNLOGGED } else { 0 };
+        self.unlogged = error;
     }
 
     /// Refuses a command that may not run at present.
@@ -50,6 +61,12 @@ impl<L: RawLock> Executor<'_, L> {
         }
         // A PING is how watchdogs find out.
         let writes = |entry: &Entry| entry.flags.has(Flags::WRITE) || entry.command.name == "ping";
+        if self.limits & UNLOGGED != 0
+            && let Some(error) = self.unlogged.clone()
+            && self.refuse_each(session, entry, &error, writes, out)
+        {
+            return true;
+        }
         self.limits & UNSAVED != 0 && self.refuse_each(session, entry, &MISCONF, writes, out)
     }
 

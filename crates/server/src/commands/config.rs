@@ -4,6 +4,7 @@
 //! of it or nothing. One change at a time.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use command::arg::*;
 use command::{Arity, Flags, Group, Shape};
@@ -13,6 +14,7 @@ use resp::{Args, Writer};
 
 use crate::config::{Config, ConfigError};
 use crate::host::ThreadHost;
+use crate::persistence::log_thread;
 use crate::shared::Shared;
 use crate::{log, sys, warning};
 
@@ -191,7 +193,7 @@ const CONFIG_SET: Command = Command {
     reply: &[Shape::Ok],
     tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
     history: &[("7.0.0", "Takes several settings.")],
-    ..runs(config_set)
+    ..runs_on_all(config_set)
 };
 
 fn config_set(
@@ -220,10 +222,35 @@ fn config_set(
     }
     let is_password_new = changes.changed.contains(&"requirepass");
     let password = changes.config.requirepass.clone();
+    let changed = |name: &str| changes.changed.iter().any(|one| *one == name);
+    let is_logged = changes.config.appendonly;
+    if changed("appendonly") && !shared.keys.is_serving() {
+        return Err(refused(ConfigError::failed("appendonly", "the server is loading")));
+    }
+    let before = changed("appendonly").then(|| shared.config());
     shared.set_config(changes.config);
+    if let Some(before) = before {
+        let switched = match is_logged {
+            true => log_thread::first_base(&shared, &cx.keyspace)
+                .and_then(|manifest| log_thread::start(&shared, manifest)),
+            false => {
+                log_thread::stop(&shared);
+                Ok(())
+            }
+        };
+        if let Err(error) = switched {
+            warning!("CONFIG SET appendonly: {error}");
+            shared.set_config((*before).clone());
+            let reason = "Unable to turn on AOF. Check server logs.";
+            return Err(refused(ConfigError::failed("appendonly", reason)));
+        }
+    }
     if is_password_new {
         shared.users.set_default_password(password.as_deref());
         shared.users_changed();
+    }
+    if shared.log.is_on.load(Ordering::Relaxed) {
+        shared.log.configure(&shared.config());
     }
     out.ok();
     Ok(())

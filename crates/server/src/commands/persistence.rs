@@ -9,14 +9,19 @@ use engine::{Command, CommandError, Context};
 use resp::{Args, Writer};
 
 use crate::host::ThreadHost;
-use crate::persistence;
+use crate::persistence::{self, log_thread};
 use crate::persistence::snapshot::{self, Busy, Target};
 
 /// The family.
 pub const COMMANDS: &[Command] = &[BGREWRITEAOF, BGSAVE, LASTSAVE, SAVE];
 
-const NO_FILES: CommandError =
-    CommandError::text("ERR this version writes no files in the background");
+const NO_LOG: CommandError = CommandError::text(
+    "ERR there is no append-only file to rewrite: 'CONFIG SET appendonly yes' makes one",
+);
+
+const REWRITING: CommandError = CommandError::text(
+    "ERR Background append only file rewriting already in progress",
+);
 
 const SAVING: CommandError = CommandError::text("ERR Background save already in progress");
 
@@ -31,11 +36,27 @@ const BGREWRITEAOF: Command = Command {
         .with(Flags::NOSCRIPT)
         .with(Flags::NO_ASYNC_LOADING),
     reply: &[Shape::Simple],
-    ..runs(bgrewriteaof)
+    ..runs_on_all(bgrewriteaof)
 };
 
-fn bgrewriteaof(_: &mut Context<'_>, _: Args<'_>, _: &mut Writer<'_>) -> Result<(), CommandError> {
-    Err(NO_FILES)
+fn bgrewriteaof(
+    cx: &mut Context<'_>,
+    _: Args<'_>,
+    out: &mut Writer<'_>,
+) -> Result<(), CommandError> {
+    let shared = ThreadHost::of(cx).shared.clone();
+    if !shared.log.is_on.load(Ordering::Relaxed) {
+        return Err(NO_LOG);
+    }
+    match log_thread::rewrite(&shared, cx.shared, &mut cx.keyspace) {
+        Ok(()) => out.simple("Background append only file rewriting started"),
+        Err(Busy::Base) => return Err(REWRITING),
+        Err(Busy::Snapshot) => {
+            shared.log.is_scheduled.store(true, Ordering::Relaxed);
+            out.simple("Background append only file rewriting scheduled");
+        }
+    }
+    Ok(())
 }
 
 const BGSAVE: Command = Command {

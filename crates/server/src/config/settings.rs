@@ -112,6 +112,14 @@ pub struct Settings {
     pub rdb_skip_unsupported: bool,
     pub appendonly: bool,
     pub appendfsync: AppendFsync,
+    pub appendfilename: Box<[u8]>,
+    pub appenddirname: Box<[u8]>,
+    /// 0 is never.
+    pub auto_aof_rewrite_percentage: u32,
+    pub auto_aof_rewrite_min_size_bytes: u64,
+    pub aof_load_truncated: bool,
+    pub aof_load_corrupt_tail_max_size_bytes: u64,
+    pub aof_timestamp_enabled: bool,
     // Scripts
     pub busy_reply_threshold_ms: u64,
 }
@@ -305,6 +313,13 @@ impl Settings {
                 1 => AppendFsync::Always,
                 _ => AppendFsync::EverySecond,
             },
+            appendfilename: from.text("appendfilename"),
+            appenddirname: from.text("appenddirname"),
+            auto_aof_rewrite_percentage: from.number("auto-aof-rewrite-percentage"),
+            auto_aof_rewrite_min_size_bytes: from.bytes("auto-aof-rewrite-min-size"),
+            aof_load_truncated: from.on("aof-load-truncated"),
+            aof_load_corrupt_tail_max_size_bytes: from.number("aof-load-corrupt-tail-max-size"),
+            aof_timestamp_enabled: from.on("aof-timestamp-enabled"),
             busy_reply_threshold_ms: from.number("busy-reply-threshold"),
         }
     }

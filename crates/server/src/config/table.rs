@@ -545,43 +545,43 @@ const SAVING: Group = Group {
 const APPENDING: Group = Group {
     title: "Append-only file",
     directives: &[
-        switch("appendonly", "no").later("Whether every write goes to the append-only file."),
+        switch("appendonly", "no").acts("Whether every write goes to the append-only file."),
         checked(
             "appendfilename",
             "appendonly.aof",
             TextCheck::FileNameNonEmpty,
         )
         .startup()
-        .later("First part of the names of the append-only files."),
+        .acts("First part of the names of the append-only files."),
         checked(
             "appenddirname",
             "appendonlydir",
             TextCheck::FileNameNonEmpty,
         )
         .startup()
-        .later("Directory of the append-only files, inside dir."),
+        .acts("Directory of the append-only files, inside dir."),
         choice(
             "appendfsync",
             "everysec",
             &[("everysec", 2), ("always", 1), ("no", 0)],
         )
-        .later("When writes are forced to the disk: always before the reply, or every second."),
+        .acts("When writes are forced to the disk: always before the reply, or every second."),
         switch("no-appendfsync-on-rewrite", "no")
             .accepted("Whether forcing pauses while a snapshot is written."),
         integer("auto-aof-rewrite-percentage", "100", 0, I32)
-            .accepted("Growth of the file, in percent, after which it is rewritten; 0 is never."),
+            .acts("Growth of the file, in percent, after which it is rewritten; 0 is never."),
         memory("auto-aof-rewrite-min-size", "67108864", 0, U63)
-            .accepted("Size below which it is not rewritten by itself."),
+            .acts("Size below which it is not rewritten by itself."),
         switch("aof-load-truncated", "yes")
-            .accepted("Whether a file with a torn end is loaded up to there."),
+            .acts("Whether a file with a torn end is loaded up to there."),
         integer("aof-load-corrupt-tail-max-size", "0", 0, I64)
-            .accepted("Bytes of damage at the end that are cut off when loading."),
+            .acts("Bytes of damage at the end that are cut off when loading."),
         switch("aof-use-rdb-preamble", "yes")
-            .accepted("Whether a rewritten file starts with a snapshot."),
+            .accepted("Whether a rewritten file starts with a snapshot; here it always does."),
         switch("aof-rewrite-incremental-fsync", "yes")
             .accepted("Whether a rewritten file goes to the disk little by little."),
         switch("aof-timestamp-enabled", "no")
-            .accepted("Whether the file holds times, for going back to one."),
+            .acts("Whether the file holds times, for going back to one."),
     ],
 };
 

@@ -150,7 +150,8 @@ impl<L: RawLock> EventLoop<'_, L> {
 
     /// Watches a connection for what it needs now.
     fn watch(&mut self, connection: &mut Connection) {
-        let wants_room = !connection.output.is_empty();
+        let is_held = self.shared.log.must_hold(connection.held_lsn);
+        let wants_room = !connection.output.is_empty() && !is_held;
         // A client that waits is still read, so that a hang-up is seen; its requests stay in its
         // buffer, within the query limit.
         if wants_room != connection.awaits_room {
@@ -201,6 +202,13 @@ impl<L: RawLock> EventLoop<'_, L> {
     /// Sends what a connection has to send; drops it where it is past its limits.
     pub(super) fn send(&mut self, connection: &mut Connection, out: &mut Output) {
         if out.is_empty() && connection.output.is_empty() {
+            return;
+        }
+        if !out.is_empty() && self.holds(connection)
+            || self.shared.log.must_hold(connection.held_lsn)
+        {
+            connection.output.append(out);
+            self.check_output(connection);
             return;
         }
         let network = &self.shared.network[usize::from(self.host.thread)];
@@ -334,6 +342,8 @@ impl<L: RawLock> EventLoop<'_, L> {
             let mut output = std::mem::take(&mut connection.output);
             self.deliver(&mut connection, message, &mut output);
             connection.output = output;
+            // What it is told of may not be on the disk yet.
+            self.holds(&mut connection);
             if !connection.output.is_empty() && !connection.is_dead {
                 self.check_output(&mut connection);
             }

@@ -37,6 +37,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         }
         if self.host.thread == 0 {
             self.save_if_due();
+            self.rewrite_if_due();
         }
         if self.settings.maxmemory > 0 {
             self.executor
@@ -82,7 +83,7 @@ impl<L: RawLock> EventLoop<'_, L> {
     /// Removes dead keys and dead fields; true where time ran out before all were gone.
     fn expire_keys(&mut self) -> bool {
         // During a pause of writes the data stands still.
-        let is_paused = self.shared.pause.at(self.now_ms).1;
+        let is_paused = self.pause().1 || self.shared.log.has_failed();
         // A script that runs for long holds the stripes: who waits for them answers nobody.
         let running = &self.shared.scripts.running;
         if is_paused
@@ -138,7 +139,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         if self.paused.is_empty() {
             return;
         }
-        let pause = self.shared.pause.at(self.now_ms);
+        let pause = self.pause();
         if pause != self.pause_seen {
             self.pause_seen = pause;
             self.resumable.append(&mut self.paused);

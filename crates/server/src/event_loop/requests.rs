@@ -265,7 +265,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         batch: &Batch,
         out: &mut Output,
     ) -> (usize, Turn) {
-        let mut pause = self.shared.pause.at(self.now_ms);
+        let mut pause = self.pause();
         let mut prepared: [(Option<&Entry>, Option<u64>); MANY] = [(None, None); MANY];
         let mut first = 0;
         while first < batch.len() {
@@ -314,7 +314,7 @@ impl<L: RawLock> EventLoop<'_, L> {
                 );
                 self.after(connection, entry, args, outcome.ticks, out);
                 if entry.is_some_and(|entry| entry.flags.any(MAY_PAUSE)) {
-                    pause = self.shared.pause.at(self.now_ms);
+                    pause = self.pause();
                 }
                 if outcome.blocked {
                     self.note_deadline(connection);
@@ -354,6 +354,13 @@ impl<L: RawLock> EventLoop<'_, L> {
             self.adopt_config();
             self.adopt_users(Some(connection));
         }
+    }
+
+    /// Whether all commands wait at present, and whether writes do.
+    #[inline]
+    pub(super) fn pause(&self) -> (bool, bool) {
+        let (all, writes) = self.shared.pause.at(self.now_ms);
+        (all, writes || self.shared.log.is_congested())
     }
 
     /// Whether a pause holds this command back. `pause` says whether it holds all, and writes.

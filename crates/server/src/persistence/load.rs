@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -103,15 +104,23 @@ impl Loading {
     /// Where it cannot be opened.
     pub fn begin(shared: &Arc<Shared>) -> Result<Option<Self>, String> {
         let config = shared.config();
-        let path = config.dir.join(super::file_name(&config));
+        if config.dbfilename.is_empty() {
+            return Ok(None);
+        }
+        Self::begin_with(shared, &config.dir.join(super::file_name(&config)))
+    }
+
+    /// Begins to load the snapshot that a file begins with; `None` where there is none.
+    ///
+    /// # Errors
+    /// Where it cannot be opened.
+    pub fn begin_with(shared: &Arc<Shared>, path: &Path) -> Result<Option<Self>, String> {
+        let config = shared.config();
         let shown = path.display().to_string();
         let cannot = |error: io::Error| {
             format!("Can't open the snapshot '{shown}': {error}. Fix that, or move it away.")
         };
-        if config.dbfilename.is_empty() {
-            return Ok(None);
-        }
-        let file = match File::open(&path) {
+        let file = match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file.map_err(cannot)?,
         };
@@ -186,6 +195,11 @@ impl Loading {
         }
         self.show_progress();
         Ok(false)
+    }
+
+    /// Where the snapshot ends in its file, once it was loaded.
+    pub fn end(&self) -> u64 {
+        self.progress.bytes.load(Ordering::Relaxed)
     }
 
     fn show_progress(&mut self) {

@@ -17,6 +17,7 @@ use super::facts::{Facts, system_bytes};
 use super::lines;
 use crate::config::REDIS_VERSION;
 use crate::persistence::Status;
+use crate::persistence::log_thread::LogThread;
 use crate::persistence::snapshot::{Busy, Job};
 use crate::sys::{CpuOf, cpu_time};
 
@@ -46,7 +47,7 @@ pub const SECTIONS: &[Section] = &[
     section("Clients", CLIENTS),
     section("Memory", MEMORY),
     Section {
-        lines: Some(lines::loading),
+        lines: Some(lines::persistence),
         ..section("Persistence", PERSISTENCE)
     },
     listing("Threads", lines::threads),
@@ -97,10 +98,6 @@ fn zero_percent(_: &Facts) -> String {
 
 fn unknown(_: &Facts) -> String {
     "-1".into()
-}
-
-fn okay(_: &Facts) -> String {
-    "ok".into()
 }
 
 fn show(value: impl ToString) -> String {
@@ -318,7 +315,9 @@ const MEMORY: &[Field] = &[
     ("mem_cluster_slot_migration_input_buffer", zero),
     ("mem_cluster_slot_migration_input_buffer_peak", zero),
     ("mem_cluster_links", zero),
-    ("mem_aof_buffer", zero),
+    ("mem_aof_buffer", |facts| {
+        show(of_log(facts, |log| &log.pending_bytes))
+    }),
     ("mem_allocator", |_| show("mimalloc")),
     ("mem_overhead_db_hashtable_rehashing", zero),
     ("active_defrag_running", zero),
@@ -412,15 +411,35 @@ const PERSISTENCE: &[Field] = &[
     ("rdb_last_load_keys_loaded", |facts| {
         show(of_persistence(facts, |status| &status.keys_loaded))
     }),
-    ("aof_enabled", zero),
-    ("aof_rewrite_in_progress", zero),
-    ("aof_rewrite_scheduled", zero),
-    ("aof_last_rewrite_time_sec", unknown),
-    ("aof_current_rewrite_time_sec", unknown),
-    ("aof_last_bgrewrite_status", okay),
-    ("aof_rewrites", zero),
-    ("aof_rewrites_consecutive_failures", zero),
-    ("aof_last_write_status", okay),
+    ("aof_enabled", |facts| {
+        show(u8::from(facts.shared.log.is_on.load(Ordering::Relaxed)))
+    }),
+    ("aof_rewrite_in_progress", |facts| {
+        show(u8::from(of_log(facts, |log| &log.rewrite_since_s) != 0))
+    }),
+    ("aof_rewrite_scheduled", |facts| {
+        let scheduled = &facts.shared.log.is_scheduled;
+        show(u8::from(scheduled.load(Ordering::Relaxed)))
+    }),
+    ("aof_last_rewrite_time_sec", |facts| {
+        show(facts.shared.log.rewrite_took_s.load(Ordering::Relaxed) - 1)
+    }),
+    ("aof_current_rewrite_time_sec", |facts| {
+        match of_log(facts, |log| &log.rewrite_since_s) {
+            0 => "-1".to_owned(),
+            since_s => show((facts.now_us / 1_000_000).saturating_sub(since_s)),
+        }
+    }),
+    ("aof_last_bgrewrite_status", |facts| {
+        status(of_log(facts, |log| &log.rewrite_failures) == 0)
+    }),
+    ("aof_rewrites", |facts| show(of_log(facts, |log| &log.rewrites))),
+    ("aof_rewrites_consecutive_failures", |facts| {
+        show(of_log(facts, |log| &log.rewrite_failures))
+    }),
+    ("aof_last_write_status", |facts| {
+        status(!facts.shared.log.has_failed())
+    }),
     ("aof_last_cow_size", zero),
     ("backup_in_progress", zero),
     ("module_fork_in_progress", zero),
@@ -429,6 +448,14 @@ const PERSISTENCE: &[Field] = &[
 
 fn is_loading(facts: &Facts) -> bool {
     facts.shared.keys.phase() == Phase::Loading
+}
+
+fn of_log(facts: &Facts, number: impl Fn(&LogThread) -> &AtomicU64) -> u64 {
+    number(&facts.shared.log).load(Ordering::Relaxed)
+}
+
+fn status(is_ok: bool) -> String {
+    if is_ok { "ok" } else { "err" }.to_owned()
 }
 
 fn of_persistence(facts: &Facts, number: impl Fn(&Status) -> &AtomicU64) -> u64 {

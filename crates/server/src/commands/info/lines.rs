@@ -8,8 +8,27 @@ use engine::keyspace::Phase;
 
 use super::facts::Facts;
 
-/// How far loading is, while the server loads.
-pub fn loading(facts: &Facts, text: &mut String) {
+/// How the log stands, while there is one, and how far loading is, while the server loads.
+pub fn persistence(facts: &Facts, text: &mut String) {
+    let log = &facts.shared.log;
+    if log.is_on.load(Ordering::Relaxed) {
+        let number = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let _ = write!(
+            text,
+            "aof_current_size:{}\r\naof_base_size:{}\r\naof_pending_rewrite:0\r\n\
+             aof_buffer_length:{}\r\naof_pending_bio_fsync:0\r\naof_delayed_fsync:{}\r\n\
+             aof_queue_stalls:{}\r\n",
+            number(&log.size_bytes),
+            number(&log.base_bytes),
+            number(&log.pending_bytes),
+            number(&log.delayed_syncs),
+            number(&log.congestions)
+        );
+    }
+    loading(facts, text);
+}
+
+fn loading(facts: &Facts, text: &mut String) {
     if facts.shared.keys.phase() != Phase::Loading {
         return;
     }

@@ -1,0 +1,162 @@
+//! This loop's part of the append-only log: handing over frames, holding replies, loading.
+
+use super::*;
+use crate::persistence::{Replaying, log_thread};
+use engine::CommandError;
+
+impl<L: RawLock> EventLoop<'_, L> {
+    /// Hands over what commands of this turn changed.
+    #[inline]
+    pub(super) fn hand_over(&mut self) {
+        if !self.executor.frames().is_empty() {
+            self.shared.log.put(self.executor.frames());
+        }
+    }
+
+    /// Whether what a connection gets now must wait for the disk; then it is kept back.
+    #[inline]
+    pub(super) fn holds(&mut self, connection: &mut Connection) -> bool {
+        let lsn = self.shared.keys.lsn.load(Ordering::Acquire);
+        self.shared.log.must_hold(lsn) && self.hold(connection, lsn)
+    }
+
+    #[cold]
+    fn hold(&mut self, connection: &mut Connection, lsn: u64) -> bool {
+        let log = &self.shared.log;
+        // While the disk fails, reads go on: only who wrote, or waits already, has to wait.
+        let waits = log.must_hold(connection.held_lsn);
+        if log.has_failed() && !waits && self.executor.frames().is_empty() {
+            return false;
+        }
+        connection.held_lsn = lsn;
+        if !waits {
+            self.held.push_back((lsn, connection.session.id.number));
+        }
+        true
+    }
+
+    /// Sends replies for which the disk has what came before them.
+    pub(super) fn release_held(&mut self) {
+        let durable = self.shared.log.durable_lsn();
+        for _ in 0..self.held.len() {
+            let Some((lsn, number)) = self.held.pop_front() else {
+                return;
+            };
+            if self.shared.log.must_hold(lsn) {
+                self.held.push_front((lsn, number));
+                return;
+            }
+            let Some(held_lsn) = self.connections.get(number).map(|one| one.held_lsn) else {
+                continue;
+            };
+            if held_lsn > durable && self.shared.log.must_hold(held_lsn) {
+                self.held.push_back((held_lsn, number));
+            } else {
+                self.flush(number);
+            }
+        }
+    }
+
+    /// Has commands that write refused while the log cannot be written, or no more.
+    #[inline]
+    pub(super) fn refuse_unlogged(&mut self) {
+        let has_failed = self.shared.log.has_failed();
+        if has_failed != self.refuses_unlogged {
+            self.refuses_unlogged = has_failed;
+            let text = format!(
+                "MISCONF Errors writing to the AOF file: {}",
+                self.shared.log.failure()
+            );
+            let error = has_failed.then(|| CommandError::Text(text.into()));
+            self.executor.refuse_unlogged(error);
+        }
+    }
+
+    /// Loads the rest of the log, some of it each turn.
+    pub(super) fn replay(&mut self) {
+        let Some(mut replaying) = self.replaying.take() else {
+            return;
+        };
+        let stripes = &self.executor.keyspace().stripes;
+        let step = replaying.step(|with| with(&mut stripes.acquire(stripes.all()).held()));
+        match step {
+            Ok(None) => self.replaying = Some(replaying),
+            Ok(Some(manifest)) => {
+                drop(replaying);
+                match log_thread::start(&self.shared, manifest) {
+                    Ok(()) => self.loaded(),
+                    Err(error) => self.shared.fail(error),
+                }
+            }
+            Err(error) => self.shared.fail(error),
+        }
+    }
+
+    /// A snapshot was loaded in place of a log that is not there: a log begins with it.
+    pub(super) fn begin_log(&mut self) -> Result<(), String> {
+        if !self.host.config.appendonly || self.shared.log.is_on.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let shared = self.shared.clone();
+        self.executor.with_all(|held| {
+            let manifest = log_thread::first_base(&shared, held)?;
+            log_thread::start(&shared, manifest)
+        })
+    }
+
+    /// There is nothing to load.
+    ///
+    /// # Errors
+    /// Where the log cannot be begun.
+    pub fn begin_empty(&mut self) -> Result<(), String> {
+        self.begin_log()?;
+        self.loaded();
+        Ok(())
+    }
+
+    /// The data is there.
+    pub(super) fn loaded(&mut self) {
+        self.shared.keys.set_phase(Phase::Serving);
+        crate::start::announce(&self.shared.config());
+    }
+
+    /// Begins to load the log before the loop serves commands as usual; false where there is none.
+    ///
+    /// # Errors
+    /// Where it cannot be loaded.
+    pub fn begin_replaying(&mut self) -> Result<bool, String> {
+        let found = Replaying::begin(&self.shared, self.executor.keyspace())?;
+        self.replaying = found;
+        Ok(self.replaying.is_some())
+    }
+
+    /// Rewrites the log where it has grown by the configured share, or that was asked for.
+    pub(super) fn rewrite_if_due(&mut self) {
+        let log = &self.shared.log;
+        let config = &self.host.config;
+        let is_rewriting = log.rewrite_since_s.load(Ordering::Relaxed) != 0;
+        if !log.is_on.load(Ordering::Relaxed) || is_rewriting || log.has_failed() {
+            return;
+        }
+        let size = log.size_bytes.load(Ordering::Relaxed);
+        let base = log.base_bytes.load(Ordering::Relaxed).max(1);
+        let share = u64::from(config.auto_aof_rewrite_percentage);
+        let growth = size.saturating_sub(base).saturating_mul(100) / base;
+        let has_grown =
+            share > 0 && size > config.auto_aof_rewrite_min_size_bytes && growth >= share;
+        // After one that failed, the next waits for somebody to ask.
+        let may_begin = log.rewrite_failures.load(Ordering::Relaxed) == 0;
+        let is_scheduled = log.is_scheduled.load(Ordering::Relaxed);
+        if !(is_scheduled || has_grown && may_begin) || self.shared.snapshots.busy().is_some() {
+            return;
+        }
+        if !is_scheduled {
+            notice!("Starting automatic rewriting of AOF on {growth}% growth");
+        }
+        let (shared, keys) = (self.shared.clone(), self.shared.keys.clone());
+        // Where another snapshot came first, the next look tries again.
+        let _ = self
+            .executor
+            .with_all(|held| log_thread::rewrite(&shared, &keys, held));
+    }
+}

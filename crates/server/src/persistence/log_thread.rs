@@ -1,0 +1,526 @@
+//! The thread that writes the append-only log.
+//!
+//! Loops put their frames into a queue at the end of a turn, with one lock; the thread puts them in
+//! order, writes and syncs ([`persist::log`]), and says how far the disk is. Under `appendfsync
+//! always` a loop keeps replies until the disk has what came before them, and goes on meanwhile.
+//!
+//! # Invariants
+//! - Nobody but this thread waits for the disk.
+//! - While writing fails, or too much waits to be written, no command that writes is begun: what
+//!   waits is bounded by [`QUEUE_BYTES_MAX`] and one turn of each loop.
+//! - Frames are taken as long as the stripes may make them: whether the log is read changes only
+//!   while all stripes are held.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use engine::keyspace::Stripe;
+use engine::log::Frames;
+use parking_lot::{Condvar, Mutex};
+use persist::log::{Base, Event, Log, Options, Policy};
+use persist::manifest::{Entry, Kind, Layout, Manifest};
+use persist::rdb;
+use persist::storage::{Disk, Storage};
+use structure::stripes::Held;
+
+use super::snapshot::{self, Busy, Target};
+use crate::config::{AppendFsync, Config};
+use crate::shared::Shared;
+use crate::{notice, sys, warning};
+
+/// Bytes that wait to be written from which on commands that write have to wait.
+const QUEUE_BYTES_MAX: u64 = 64 << 20;
+/// Milliseconds for which frames gather where nobody waits for them.
+const GATHER_MS: u64 = 2;
+/// Milliseconds after which a sync counts as delayed.
+const SYNC_LATE_MS: u64 = 2000;
+/// Attempts to write what is left when the server stops.
+const LAST_ATTEMPTS: u32 = 3;
+
+/// What the thread is told beside frames.
+enum Order {
+    Options(Options),
+    TurnAfter(u64),
+    Rebase(Base),
+    Abandon,
+    Swept(Vec<String>),
+    /// Write all up to this frame, and end.
+    Stop(u64),
+}
+
+#[derive(Default)]
+struct Queue {
+    frames: Vec<Frames>,
+    spares: Vec<Frames>,
+    orders: Vec<Order>,
+}
+
+/// The log as the rest of the server sees it.
+#[derive(Default)]
+pub struct LogThread {
+    queue: Mutex<Queue>,
+    filled: Condvar,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// Whether the log is written.
+    pub is_on: AtomicBool,
+    /// Whether replies wait for the disk.
+    is_always: AtomicBool,
+    /// The last frame on the disk.
+    durable_lsn: AtomicU64,
+    /// Whether the last attempt to write failed.
+    has_failed: AtomicBool,
+    /// What the system said then.
+    failure: Mutex<String>,
+    is_congested: AtomicBool,
+    /// Bytes that wait to be written or synced.
+    pub pending_bytes: AtomicU64,
+    /// Bytes of all files.
+    pub size_bytes: AtomicU64,
+    /// Bytes after the last rewrite.
+    pub base_bytes: AtomicU64,
+    /// Syncs that took too long.
+    pub delayed_syncs: AtomicU64,
+    /// How often writes had to wait because too much waited to be written.
+    pub congestions: AtomicU64,
+    /// When the rewrite under way began: Unix seconds; 0 where there is none.
+    pub rewrite_since_s: AtomicU64,
+    /// Whether a rewrite is to follow the snapshot under way.
+    pub is_scheduled: AtomicBool,
+    /// Rewrites begun.
+    pub rewrites: AtomicU64,
+    /// Rewrites that failed since one did not.
+    pub rewrite_failures: AtomicU64,
+    /// Seconds that the last rewrite took, and one more; 0 where there was none.
+    pub rewrite_took_s: AtomicI64,
+}
+
+/// How the log is written, as configured.
+fn options(config: &Config) -> Options {
+    Options {
+        policy: match config.appendfsync {
+            AppendFsync::Always => Policy::Always,
+            AppendFsync::EverySecond => Policy::EverySecond,
+            AppendFsync::No => Policy::Never,
+        },
+        timestamps: config.aof_timestamp_enabled,
+    }
+}
+
+/// Where the files are, as configured.
+pub fn layout(config: &Config) -> Layout {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Layout {
+        directory: text(&config.appenddirname),
+        file: text(&config.appendfilename),
+    }
+}
+
+impl LogThread {
+    /// Whether a reply that is ready after frame `lsn` must wait for the disk.
+    #[inline]
+    pub fn must_hold(&self, lsn: u64) -> bool {
+        self.is_always.load(Ordering::Relaxed) && lsn > self.durable_lsn.load(Ordering::Acquire)
+    }
+
+    /// The last frame on the disk.
+    #[inline]
+    pub fn durable_lsn(&self) -> u64 {
+        self.durable_lsn.load(Ordering::Acquire)
+    }
+
+    /// Whether writing fails at present.
+    #[inline]
+    pub fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Acquire)
+    }
+
+    /// Whether commands that write have to wait.
+    #[inline]
+    pub fn is_congested(&self) -> bool {
+        self.is_congested.load(Ordering::Relaxed)
+    }
+
+    /// What the system said when writing failed last.
+    pub fn failure(&self) -> String {
+        self.failure.lock().clone()
+    }
+
+    /// Takes the frames of a loop, and leaves it room for the next ones.
+    pub fn put(&self, frames: &mut Frames) {
+        if !self.is_on.load(Ordering::Acquire) {
+            return frames.clear();
+        }
+        let mut queue = self.queue.lock();
+        let spare = queue.spares.pop().unwrap_or_default();
+        queue.frames.push(std::mem::replace(frames, spare));
+        let is_first = queue.frames.len() == 1;
+        drop(queue);
+        if is_first {
+            self.filled.notify_one();
+        }
+    }
+
+    fn order(&self, order: Order) {
+        self.queue.lock().orders.push(order);
+        self.filled.notify_one();
+    }
+
+    /// Adopts a changed configuration.
+    pub fn configure(&self, config: &Config) {
+        self.order(Order::Options(options(config)));
+        let is_always = config.appendfsync == AppendFsync::Always;
+        let is_on = self.is_on.load(Ordering::Relaxed);
+        self.is_always.store(is_always && is_on, Ordering::Release);
+    }
+
+    /// Waits for frames, orders or the time.
+    fn take(&self, wait: Option<Duration>, gathers: bool) -> (Vec<Frames>, Vec<Order>) {
+        let mut queue = self.queue.lock();
+        if queue.frames.is_empty() && queue.orders.is_empty() {
+            match wait {
+                Some(wait) => {
+                    self.filled.wait_for(&mut queue, wait);
+                }
+                None => self.filled.wait(&mut queue),
+            }
+        }
+        if gathers && queue.orders.is_empty() {
+            let wait = Duration::from_millis(GATHER_MS);
+            parking_lot::MutexGuard::unlocked(&mut queue, || std::thread::sleep(wait));
+        }
+        let frames = std::mem::take(&mut queue.frames);
+        (frames, std::mem::take(&mut queue.orders))
+    }
+
+    fn give_back(&self, spares: impl Iterator<Item = Frames>) {
+        self.queue.lock().spares.extend(spares);
+    }
+}
+
+/// Begins to write the log after `manifest`, with frames after the last one there is now. All
+/// stripes are held, or nothing runs yet.
+///
+/// # Errors
+/// Where the files cannot be made.
+pub fn start(shared: &Arc<Shared>, manifest: Manifest) -> Result<(), String> {
+    let config = shared.config();
+    let lsn = shared.keys.lsn.load(Ordering::Relaxed);
+    let layout = layout(&config);
+    let disk = Disk::new(&config.dir);
+    let mut sizes = (0, 0);
+    for entry in manifest.files() {
+        let file = disk.open(&layout.path(&entry.name));
+        let bytes = file.and_then(|file| persist::storage::StorageFile::len(&file));
+        sizes.0 += bytes.unwrap_or(0);
+    }
+    sizes.1 = sizes.0;
+    let now_ms = sys::unix_us() / 1000;
+    let mut log = Log::open(disk, layout, manifest, options(&config), lsn, now_ms)
+        .map_err(|error| format!("Can't open the append-only file: {error}"))?;
+    log.note_sizes(sizes.0, sizes.1);
+    let thread = &shared.log;
+    if let Some(last) = thread.thread.lock().take() {
+        // It was told to end before.
+        let _ = last.join();
+    }
+    *thread.queue.lock() = Queue::default();
+    thread.durable_lsn.store(lsn, Ordering::Release);
+    thread.base_bytes.store(sizes.1, Ordering::Relaxed);
+    thread.size_bytes.store(sizes.0, Ordering::Relaxed);
+    thread.has_failed.store(false, Ordering::Release);
+    thread.is_on.store(true, Ordering::Release);
+    let is_always = config.appendfsync == AppendFsync::Always;
+    thread.is_always.store(is_always, Ordering::Release);
+    shared.keys.log_is_read.store(true, Ordering::Relaxed);
+    let of_thread = shared.clone();
+    let spawned = std::thread::Builder::new()
+        .name("log".to_owned())
+        .spawn(move || run(&of_thread, log));
+    let handle = spawned.map_err(|error| format!("Can't start the log's thread: {error}"))?;
+    *thread.thread.lock() = Some(handle);
+    sweep(shared, &config);
+    Ok(())
+}
+
+/// Ends the log. All stripes are held.
+pub fn stop(shared: &Shared) {
+    shared.keys.log_is_read.store(false, Ordering::Relaxed);
+    let lsn = shared.keys.lsn.load(Ordering::Relaxed);
+    shared.log.order(Order::Stop(lsn));
+}
+
+/// Waits for the end of the thread: no loop runs any more.
+pub fn join(shared: &Shared) {
+    if shared.log.is_on.load(Ordering::Acquire) {
+        notice!("Calling fsync() on the AOF file.");
+        stop(shared);
+    }
+    if let Some(thread) = shared.log.thread.lock().take() {
+        let _ = thread.join();
+    }
+}
+
+fn run(shared: &Arc<Shared>, mut log: Log<Disk>) {
+    let thread = &shared.log;
+    let mut until = None;
+    let mut attempts = 0;
+    let mut new_base = None;
+    loop {
+        let now_ms = sys::unix_us() / 1000;
+        let wait = log.wait_ms(now_ms).map(Duration::from_millis);
+        let gathers = !thread.is_always.load(Ordering::Relaxed) && until.is_none();
+        let wait = if until.is_some() {
+            Some(Duration::from_millis(GATHER_MS))
+        } else {
+            wait
+        };
+        let (frames, orders) = thread.take(wait, gathers);
+        frames.into_iter().for_each(|frames| log.add(frames));
+        for order in orders {
+            match order {
+                Order::Options(options) => log.set_options(options),
+                Order::TurnAfter(lsn) => log.turn_after(lsn),
+                Order::Rebase(base) => new_base = Some(base),
+                Order::Abandon => log.abandon(),
+                Order::Swept(removed) => {
+                    if let Err(error) = log.swept(&removed) {
+                        warning!("Can't write the AOF manifest: {error}");
+                    }
+                }
+                Order::Stop(lsn) => until = Some(lsn),
+            }
+        }
+        let began_us = sys::unix_us();
+        let before = log.durable_lsn();
+        log.turn(began_us / 1000, until.is_some());
+        // It may be there before the frames that it holds.
+        if let Some(base) = new_base.take_if(|_| !log.is_turning()) {
+            rebase(shared, &mut log, &base);
+        }
+        publish(shared, &mut log, began_us, before);
+        if let Some(lsn) = until {
+            attempts += u32::from(log.failure().is_some());
+            if log.durable_lsn() >= lsn {
+                break;
+            }
+            if attempts > LAST_ATTEMPTS * 500 {
+                let lost = lsn - log.durable_lsn();
+                warning!("The log ends without its last {lost} changes: they could not be written");
+                break;
+            }
+        }
+    }
+    thread.is_on.store(false, Ordering::Release);
+    thread.is_always.store(false, Ordering::Release);
+    thread.has_failed.store(false, Ordering::Release);
+    shared.wake_all();
+}
+
+/// Tells the others how the log stands.
+fn publish(shared: &Shared, log: &mut Log<Disk>, began_us: u64, before: u64) {
+    let thread = &shared.log;
+    let now_us = sys::unix_us();
+    let took_ms = now_us.saturating_sub(began_us) / 1000;
+    let threshold_ms = shared.config().latency_monitor_threshold_ms;
+    if threshold_ms > 0 && took_ms >= threshold_ms {
+        let event = match thread.is_always.load(Ordering::Relaxed) {
+            true => "aof-fsync-always",
+            false => "aof-write",
+        };
+        shared.latency.lock().note(event, now_us / 1_000_000, took_ms);
+    }
+    if took_ms >= SYNC_LATE_MS {
+        thread.delayed_syncs.fetch_add(1, Ordering::Relaxed);
+        warning!("Asynchronous AOF fsync is taking too long (disk is busy?): {took_ms} ms");
+    }
+    thread.give_back(std::iter::from_fn(|| log.spare()));
+    let events = log.take_events();
+    for event in events {
+        match event {
+            Event::Began(name) => notice!("Creating AOF incr file {name}"),
+            Event::Failed(what, name, error) => {
+                warning!(
+                    "Error writing to the AOF file {name} ({what}): {error}. Writes are refused \
+                     until it works again."
+                );
+            }
+            Event::Recovered(waited) => warning!(
+                "AOF write error looks solved: {waited} changes that waited are on the disk, and \
+                 the server can write again."
+            ),
+            Event::Rebased(name) => notice!("The AOF's base is now {name}"),
+            _ => {}
+        }
+    }
+    let pending = log.pending_bytes() as u64;
+    thread.pending_bytes.store(pending, Ordering::Relaxed);
+    thread.size_bytes.store(log.size_bytes(), Ordering::Relaxed);
+    thread.base_bytes.store(log.base_bytes(), Ordering::Relaxed);
+    let failure = log.failure().map(str::to_owned);
+    let has_failed = failure.is_some();
+    if let Some(failure) = failure {
+        *thread.failure.lock() = failure;
+    }
+    let was_failed = thread.has_failed.swap(has_failed, Ordering::AcqRel);
+    let is_congested = pending > QUEUE_BYTES_MAX && !has_failed;
+    let was_congested = thread.is_congested.swap(is_congested, Ordering::AcqRel);
+    if is_congested && !was_congested {
+        thread.congestions.fetch_add(1, Ordering::Relaxed);
+        warning!("{pending} bytes wait for the AOF: writes wait until the disk has caught up");
+    }
+    let durable = log.durable_lsn();
+    thread.durable_lsn.store(durable, Ordering::Release);
+    let is_waited_for = thread.is_always.load(Ordering::Relaxed) && durable > before;
+    if is_waited_for || was_failed != has_failed || was_congested != is_congested {
+        shared.wake_all();
+    }
+}
+
+/// Begins a rewrite of the log. All stripes are held.
+///
+/// # Errors
+/// Where a snapshot is under way.
+pub fn rewrite(
+    shared: &Arc<Shared>,
+    keys: &engine::keyspace::Shared,
+    held: &mut Held<'_, Stripe>,
+) -> Result<(), Busy> {
+    let config = shared.config();
+    let layout = layout(&config);
+    let file = layout.path(&format!("temp-rewriteaof-bg-{}.aof", std::process::id()));
+    let (of_done, path) = (shared.clone(), file.clone());
+    let done = Box::new(move |written: Result<(u64, u64), rdb::SaveError>| match written {
+        Ok((bytes, _)) => of_done.log.order(Order::Rebase(Base {
+            path,
+            is_snapshot: true,
+            bytes,
+        })),
+        Err(error) => {
+            warning!("Can't write the AOF's base: {error}");
+            of_done.log.order(Order::Abandon);
+            rewrite_ended(&of_done, false);
+        }
+    });
+    snapshot::start(shared, keys, held, Target::AofBase { file, done })?;
+    let lsn = shared.keys.lsn.load(Ordering::Relaxed);
+    let thread = &shared.log;
+    thread.order(Order::TurnAfter(lsn));
+    thread.is_scheduled.store(false, Ordering::Relaxed);
+    let now_s = sys::unix_us() / 1_000_000;
+    thread.rewrite_since_s.store(now_s, Ordering::Relaxed);
+    thread.rewrites.fetch_add(1, Ordering::Relaxed);
+    notice!("Background append only file rewriting started");
+    Ok(())
+}
+
+fn rewrite_ended(shared: &Shared, is_ok: bool) {
+    let thread = &shared.log;
+    let since_s = thread.rewrite_since_s.swap(0, Ordering::Relaxed);
+    let took_s = (sys::unix_us() / 1_000_000).saturating_sub(since_s);
+    let took_s = i64::try_from(took_s).unwrap_or(i64::MAX - 1);
+    thread.rewrite_took_s.store(took_s + 1, Ordering::Relaxed);
+    match is_ok {
+        true => {
+            thread.rewrite_failures.store(0, Ordering::Relaxed);
+            notice!("Background AOF rewrite finished successfully");
+        }
+        false => {
+            thread.rewrite_failures.fetch_add(1, Ordering::Relaxed);
+            warning!("Background AOF rewrite terminated with error");
+        }
+    }
+}
+
+fn rebase(shared: &Arc<Shared>, log: &mut Log<Disk>, base: &Base) {
+    match log.rebase(base) {
+        Ok(()) => {
+            rewrite_ended(shared, true);
+            let config = shared.config();
+            sweep_files(shared, &config, log.history());
+        }
+        Err(error) => {
+            warning!("Can't adopt the AOF's base: {error}");
+            log.abandon();
+            rewrite_ended(shared, false);
+        }
+    }
+}
+
+/// Removes files of the past on a thread of its own: a big one takes its time.
+fn sweep(shared: &Arc<Shared>, config: &Config) {
+    let layout = layout(config);
+    let disk = Disk::new(&config.dir);
+    if let Ok(Some(manifest)) = Manifest::load(&disk, &layout) {
+        let paths = manifest.history.iter();
+        let paths = paths.map(|entry| layout.path(&entry.name)).collect();
+        sweep_files(shared, config, paths);
+    }
+}
+
+fn sweep_files(shared: &Arc<Shared>, config: &Config, paths: Vec<String>) {
+    if paths.is_empty() {
+        return;
+    }
+    let (shared, disk) = (shared.clone(), Disk::new(&config.dir));
+    let remove = move || {
+        let removed = paths.into_iter().filter(|path| match disk.remove(path) {
+            Ok(()) => {
+                notice!("Removing the history file {path} in the background");
+                true
+            }
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        });
+        let removed = removed.collect();
+        shared.log.order(Order::Swept(removed));
+    };
+    // Where no thread can be had, the next start removes them.
+    let _ = std::thread::Builder::new()
+        .name("sweep".to_owned())
+        .spawn(remove);
+}
+
+/// Writes what is there now as the base of a new log. All stripes are held, so everybody waits.
+///
+/// # Errors
+/// Where it cannot be written.
+pub fn first_base(shared: &Shared, held: &Held<'_, Stripe>) -> Result<Manifest, String> {
+    let config = shared.config();
+    let layout = layout(&config);
+    let disk = Disk::new(&config.dir);
+    let said = |error: &dyn std::fmt::Display| format!("Can't write the AOF's base: {error}");
+    disk.make_directory(&layout.directory)
+        .and_then(|()| disk.sync_directory(""))
+        .map_err(|error| said(&error))?;
+    let old = Manifest::load(&disk, &layout).map_err(|error| said(&error))?;
+    let mut manifest = old.unwrap_or_default();
+    let seq = manifest.base.as_ref().map_or(0, |base| base.seq) + 1;
+    let name = layout.base(seq, true);
+    let replaced: Vec<Entry> = manifest
+        .base
+        .take()
+        .into_iter()
+        .chain(std::mem::take(&mut manifest.increments))
+        .collect();
+    manifest.retire(replaced);
+    rdb::save(
+        &disk,
+        &layout.path(&name),
+        super::encoder(&config),
+        config.rdbchecksum,
+        |saver| {
+            saver.begin(&super::about(shared, true));
+            super::save_keys(saver, held).map(drop)
+        },
+    )
+    .map_err(|error| said(&error))?;
+    disk.sync_directory(&layout.directory)
+        .map_err(|error| said(&error))?;
+    manifest.base = Some(Entry {
+        name,
+        seq,
+        kind: Kind::Base,
+    });
+    Ok(manifest)
+}

@@ -1,0 +1,211 @@
+//! Loading the append-only log: its base, then its increments, some milliseconds at a time.
+//!
+//! The loop of the first thread plays them, as it loads snapshots: it looks at its sockets in
+//! between, and clients hear at once that the server is loading.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use engine::keyspace::{Keyspace, Phase, Stripe};
+use engine::replay::Replayer;
+use persist::aof::{Item, Reader};
+use persist::manifest::Manifest;
+use persist::recover::{self, Options, Part, RecoverError, recover};
+use persist::storage::Disk;
+use structure::stripes::{Held, RawLock};
+
+use super::{Loading, log_thread};
+use crate::config::Config;
+use crate::shared::Shared;
+use crate::{notice, sys, warning};
+
+/// Microseconds that one step takes before the sockets are looked at again.
+const STEP_US: u64 = 4000;
+/// Units played between looks at the clock.
+const UNITS: usize = 64;
+
+/// A log that is being loaded.
+pub struct Replaying<'k, L: RawLock> {
+    shared: Arc<Shared>,
+    config: Arc<Config>,
+    manifest: Manifest,
+    parts: VecDeque<Part>,
+    /// The snapshot that the present part begins with.
+    snapshot: Option<Loading>,
+    reader: Option<Reader<File>>,
+    part: Option<Part>,
+    replayer: Replayer<'k, L>,
+    units: u64,
+    /// Bytes of parts that were played to their end.
+    bytes: u64,
+    started_us: u64,
+    next_line_us: u64,
+}
+
+/// What may be dropped, as configured.
+fn options(config: &Config) -> Options {
+    Options {
+        truncated: config.aof_load_truncated,
+        corrupt_bytes_max: config.aof_load_corrupt_tail_max_size_bytes,
+    }
+}
+
+impl<'k, L: RawLock> Replaying<'k, L> {
+    /// Finds the log; `None` where there is none.
+    ///
+    /// # Errors
+    /// Where it cannot be loaded.
+    pub fn begin(
+        shared: &Arc<Shared>,
+        keyspace: &'k Keyspace<L>,
+    ) -> Result<Option<Self>, String> {
+        let config = shared.config();
+        let disk = Disk::new(&config.dir);
+        let found = recover(&disk, &log_thread::layout(&config), options(&config));
+        let Some(found) = found.map_err(|error| error.to_string())? else {
+            return Ok(None);
+        };
+        found.notes.iter().for_each(|note| warning!("{note}"));
+        let settings = crate::event_loop::settings_of(&config);
+        let started_us = sys::unix_us();
+        let bytes = found.parts.iter().map(|part| part.bytes).sum();
+        shared
+            .persistence
+            .begin_loading(bytes, started_us / 1_000_000);
+        shared.keys.set_phase(Phase::Loading);
+        Ok(Some(Self {
+            shared: shared.clone(),
+            manifest: found.manifest,
+            parts: found.parts.into(),
+            snapshot: None,
+            reader: None,
+            part: None,
+            replayer: Replayer::new(keyspace, &settings),
+            units: 0,
+            bytes: 0,
+            started_us,
+            next_line_us: started_us + 1_000_000,
+            config,
+        }))
+    }
+
+    /// Plays for some milliseconds; the manifest when all was played. Where a snapshot is loaded,
+    /// all stripes are locked while `with` runs.
+    ///
+    /// # Errors
+    /// Where the log cannot be loaded: the server must end.
+    pub fn step(
+        &mut self,
+        with: impl FnMut(&mut dyn FnMut(&mut Held<'_, Stripe>)),
+    ) -> Result<Option<Manifest>, String> {
+        let now_us = sys::unix_us();
+        if let Some(snapshot) = &mut self.snapshot {
+            self.replayer.rest();
+            if snapshot.step(with)? {
+                let end = snapshot.end();
+                self.snapshot = None;
+                self.begin_commands(end)?;
+            }
+        } else if self.reader.is_some() {
+            while sys::unix_us() < now_us + STEP_US && self.play(now_us / 1000)? {}
+            self.replayer.rest();
+        } else if let Some(part) = self.parts.pop_front() {
+            self.begin_part(part)?;
+        } else {
+            self.finish();
+            return Ok(Some(std::mem::take(&mut self.manifest)));
+        }
+        if now_us >= self.next_line_us && self.reader.is_some() {
+            self.next_line_us = now_us + 1_000_000;
+            notice!("Loading: {} changes so far", self.units);
+        }
+        Ok(None)
+    }
+
+    fn begin_part(&mut self, part: Part) -> Result<(), String> {
+        if part.is_snapshot {
+            let path = self.config.dir.join(&part.path);
+            self.snapshot = Loading::begin_with(&self.shared, &path)?;
+            if self.snapshot.is_none() {
+                return Err(format!("The file {} is gone", part.path));
+            }
+            self.part = Some(part);
+            return Ok(());
+        }
+        self.part = Some(part);
+        self.begin_commands(0)
+    }
+
+    /// Plays the commands of the present part, which begin at byte `origin`.
+    fn begin_commands(&mut self, origin: u64) -> Result<(), String> {
+        let Some(part) = &mut self.part else {
+            return Ok(());
+        };
+        if part.is_last && part.is_snapshot {
+            let mut notes = Vec::new();
+            let disk = Disk::new(&self.config.dir);
+            recover::cut_back(&disk, part, origin, options(&self.config), &mut notes)
+                .map_err(|error| error.to_string())?;
+            notes.iter().for_each(|note| warning!("{note}"));
+        }
+        let opened = File::open(self.config.dir.join(&part.path)).and_then(|mut file| {
+            file.seek(SeekFrom::Start(origin))?;
+            Ok(file)
+        });
+        let file = opened.map_err(|error| format!("Can't open {}: {error}", part.path))?;
+        self.reader = Some(Reader::new(file, origin));
+        Ok(())
+    }
+
+    /// Plays some units; false at the end of the part.
+    fn play(&mut self, now_ms: u64) -> Result<bool, String> {
+        let (Some(reader), Some(part)) = (&mut self.reader, &self.part) else {
+            return Ok(false);
+        };
+        for _ in 0..UNITS {
+            let at = reader.offset();
+            match reader.next() {
+                Ok(Some(Item::Unit(unit))) => {
+                    for args in unit.commands() {
+                        let played = self.replayer.play(args, now_ms);
+                        played.map_err(|error| {
+                            format!(
+                                "The append-only file {} has a change that cannot be made, after \
+                                 offset {at}: {error}. Nothing was changed in it.",
+                                part.path,
+                            )
+                        })?;
+                    }
+                    self.units += 1;
+                }
+                Ok(Some(Item::Timestamp(_))) => {}
+                Ok(None) => {
+                    notice!("DB loaded from file {}", part.name);
+                    self.bytes += part.bytes;
+                    self.reader = None;
+                    self.part = None;
+                    return Ok(false);
+                }
+                Err(fault) => {
+                    return Err(RecoverError::while_playing(part, fault).to_string());
+                }
+            }
+        }
+        let done = self.bytes + reader.offset();
+        let status = &self.shared.persistence;
+        status.loaded_bytes.store(done, Ordering::Relaxed);
+        Ok(true)
+    }
+
+    fn finish(&mut self) {
+        #[allow(clippy::cast_precision_loss)] // For people to read.
+        let seconds = (sys::unix_us() - self.started_us) as f64 / 1e6;
+        notice!(
+            "DB loaded from append only file: {seconds:.3} seconds, {} changes",
+            self.units
+        );
+    }
+}
