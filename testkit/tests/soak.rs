@@ -279,7 +279,7 @@ impl Writer {
 }
 
 fn program() -> Option<PathBuf> {
-    testkit::live::our_server()
+    testkit::our_server()
 }
 
 fn start(program: &Path, dir: &Path, policy: &str, threads: u64) -> (Child, u16) {
