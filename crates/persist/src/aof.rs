@@ -266,6 +266,7 @@ impl<R: Read> Reader<R> {
             Step::Got(end) => end,
             Step::End => return Err(self.fault(self.buf.len(), Reason::EndInCommand)),
         };
+        self.no_zeros(self.done, end)?;
         let line = &self.buf[self.done..end];
         let text = line.trim_ascii_end();
         let mut at_s = None;
@@ -294,12 +295,25 @@ impl<R: Read> Reader<R> {
         if let Some(digits) = text.strip_prefix(LEN) {
             let digits = std::str::from_utf8(digits).ok();
             let len = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+            if len.is_none() {
+                let reason = Reason::Number(text.to_vec());
+                return Err(self.fault(self.done, reason));
+            }
             let from = self.offset();
             let body = from + (end - self.done) as u64;
             self.batch = len.map(|len| (from, body.saturating_add(len)));
         }
         self.take(end);
         Ok(at_s)
+    }
+
+    /// A remark with zeros has a hole: what it runs on to is no remark.
+    fn no_zeros(&self, at: usize, end: usize) -> Result<(), Fault> {
+        let line = &self.buf[at..end];
+        match line.iter().position(|&byte| byte == 0) {
+            Some(zero) => Err(self.fault(at + zero, Reason::Number(line[..zero].to_vec()))),
+            None => Ok(()),
+        }
     }
 
     /// Gives out what stands up to `end`.
@@ -367,7 +381,10 @@ impl<R: Read> Reader<R> {
     ) -> Result<Step<usize>, Fault> {
         while in_transaction && self.has(at)? && self.buf[at] == b'#' {
             match self.line(at)? {
-                Step::Got(end) => at = end,
+                Step::Got(end) => {
+                    self.no_zeros(at, end)?;
+                    at = end;
+                }
                 Step::End => return Ok(Step::End),
             }
         }

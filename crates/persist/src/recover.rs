@@ -177,11 +177,25 @@ pub fn recover<S: Storage>(
         let mut file = storage.append(&part.path).map_err(io)?;
         file.sync().map_err(io)?;
     }
+    let manifest = without_empty(manifest, &mut parts);
     Ok(Some(Recovered {
         manifest,
         parts,
         notes,
     }))
+}
+
+/// Makes increments without anything in them, as each start and stop leaves one, history.
+fn without_empty(mut manifest: Manifest, parts: &mut Vec<Part>) -> Manifest {
+    parts.retain(|part| part.bytes > 0 || part.kind != Kind::Increment);
+    let is_kept = |entry: &Entry| parts.iter().any(|part| part.name == entry.name);
+    let (kept, empty) = manifest
+        .increments
+        .drain(..)
+        .partition::<Vec<_>, _>(is_kept);
+    manifest.increments = kept;
+    manifest.retire(empty);
+    manifest
 }
 
 /// Looks through the commands of the last file, which begin at byte `origin`, and cuts the file
