@@ -98,7 +98,15 @@ impl Model {
                 }
                 let stream = key("stream");
                 commands.push(words(&[
-                    "XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "STREAMS", &stream, ">",
+                    "XREADGROUP",
+                    "GROUP",
+                    "g",
+                    "c",
+                    "COUNT",
+                    "1",
+                    "STREAMS",
+                    &stream,
+                    ">",
                 ]));
                 if n % 2 == 0
                     && let Some(id) = self.pending.pop_first()
@@ -125,7 +133,10 @@ impl Model {
 
     fn show(&self) -> String {
         let list = |list: &VecDeque<u64>| format!("{list:?}");
-        let last = self.delivered.checked_sub(1).map_or(0, |at| self.stream[at]);
+        let last = self
+            .delivered
+            .checked_sub(1)
+            .map_or(0, |at| self.stream[at]);
         format!(
             "list {} moved {} queue {} stream {:?} last {last} pending {} field {:?} pair {:?}",
             list(&self.list),
@@ -159,7 +170,9 @@ fn shown(client: &mut Client, name: &str) -> (u64, String) {
     let entries = call(&["XRANGE", &key("stream"), "-", "+"]);
     for entry in entries.elements().unwrap_or_default() {
         let first = entry.elements().and_then(|parts| parts.first());
-        model.stream.extend(first.and_then(Reply::text).and_then(id));
+        model
+            .stream
+            .extend(first.and_then(Reply::text).and_then(id));
     }
     let pending = call(&["XPENDING", &key("stream"), "g"]);
     let count = pending.elements().and_then(|parts| parts[0].integer());
@@ -178,10 +191,17 @@ fn shown(client: &mut Client, name: &str) -> (u64, String) {
         .map_or(0, |at| at + 1);
     model.field = number(&call(&["HGET", &key("hash"), "f"]));
     model.pair = number(&call(&["GET", &key("a")]));
-    assert_eq!(model.pair, number(&call(&["GET", &key("b")])), "half of a transaction");
+    assert_eq!(
+        model.pair,
+        number(&call(&["GET", &key("b")])),
+        "half of a transaction"
+    );
     let timed = call(&["HPTTL", &key("hash"), "FIELDS", "1", "f"]);
     let timed = timed.elements().and_then(|parts| parts[0].integer());
-    assert!(model.field.is_none() || timed.is_some_and(|ms| ms > 0), "no deadline");
+    assert!(
+        model.field.is_none() || timed.is_some_and(|ms| ms > 0),
+        "no deadline"
+    );
     let n = number(&call(&["GET", &key("n")])).unwrap_or(0);
     (n, model.show())
 }
@@ -208,7 +228,10 @@ impl Writer {
         let mut model = Model::default();
         while !is_over.load(Ordering::Relaxed) {
             let n = self.acknowledged.len() as u64 + 1;
-            if self.step(&mut client, &mut waiting, &mut model, n).is_none() {
+            if self
+                .step(&mut client, &mut waiting, &mut model, n)
+                .is_none()
+            {
                 return;
             }
             self.acknowledged.push(Instant::now());
@@ -225,7 +248,10 @@ impl Writer {
     ) -> Option<()> {
         let commands = model.step(&self.name, n);
         let waits = n % 7 == 0;
-        let (queue, moved) = (format!("{}:queue", self.name), format!("{}:moved", self.name));
+        let (queue, moved) = (
+            format!("{}:queue", self.name),
+            format!("{}:moved", self.name),
+        );
         if waits {
             let words = ["BLMOVE", &queue, &moved, "LEFT", "RIGHT", "0"];
             waiting.send(&words).ok()?;
@@ -240,7 +266,10 @@ impl Writer {
         }
         let reply = client.receive().ok()?;
         let results = reply.elements()?;
-        assert!(!results.iter().any(Reply::is_error), "{commands:?}: {reply:?}");
+        assert!(
+            !results.iter().any(Reply::is_error),
+            "{commands:?}: {reply:?}"
+        );
         if waits {
             let served = waiting.receive().ok()?;
             assert_eq!(served.text(), Some(n.to_string()));
@@ -315,7 +344,11 @@ fn connect(child: &mut Child, port: u16, dir: &Path) -> Client {
             return client;
         }
         let ended = child.try_wait().expect("it can be asked");
-        assert!(ended.is_none(), "the server ended: see {}", dir.join("log").display());
+        assert!(
+            ended.is_none(),
+            "the server ended: see {}",
+            dir.join("log").display()
+        );
         assert!(Instant::now() < end, "the server does not come up");
         std::thread::yield_now();
     }

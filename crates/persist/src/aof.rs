@@ -123,11 +123,7 @@ impl fmt::Display for Reason {
                 printable(*got)
             ),
             Self::Number(line) => write!(f, "not a number: '{}'", line.escape_ascii()),
-            Self::LineEnd(got) => write!(
-                f,
-                "Expected \\r\\n, got: {:02x}{:02x}",
-                got[0], got[1]
-            ),
+            Self::LineEnd(got) => write!(f, "Expected \\r\\n, got: {:02x}{:02x}", got[0], got[1]),
             Self::Multi => f.write_str("Unexpected MULTI"),
             Self::Exec => f.write_str("Unexpected EXEC"),
             Self::Checksum => f.write_str("the bytes since the last checksum were changed"),
@@ -476,7 +472,9 @@ impl<R: Read> Reader<R> {
             searched = self.buf.len();
             if searched - at > LINE_BYTES_MAX {
                 let line = self.buf[at..at + 32].to_vec();
-                let odd = self.buf[at + 1..].iter().position(|byte| !byte.is_ascii_graphic());
+                let odd = self.buf[at + 1..]
+                    .iter()
+                    .position(|byte| !byte.is_ascii_graphic());
                 let place = at + 1 + odd.unwrap_or(LINE_BYTES_MAX);
                 return Err(self.fault(place, Reason::Number(line)));
             }
@@ -500,7 +498,9 @@ impl<R: Read> Reader<R> {
             }
             let old = self.buf.len();
             // Grows with what comes, not with what was promised.
-            let wanted = READ_BYTES.max(old - self.done).min(at + 1 - old + READ_BYTES);
+            let wanted = READ_BYTES
+                .max(old - self.done)
+                .min(at + 1 - old + READ_BYTES);
             let mut part = (&mut self.from).take(wanted as u64);
             if let Err(error) = part.read_to_end(&mut self.buf) {
                 return Err(self.fault(self.buf.len(), Reason::Io(error)));

@@ -109,7 +109,12 @@ fn check(
 
 fn open(path: &Path) -> Result<File, Stop> {
     let shown = path.display();
-    let cannot = |error| Stop(format!("Cannot open file {shown}: {}", crate::log::plain(&error)));
+    let cannot = |error| {
+        Stop(format!(
+            "Cannot open file {shown}: {}",
+            crate::log::plain(&error)
+        ))
+    };
     // Opening a pipe would wait for somebody to write into it.
     let metadata = std::fs::metadata(path).map_err(cannot)?;
     if !metadata.is_file() {

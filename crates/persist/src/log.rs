@@ -298,12 +298,9 @@ impl<S: Storage> Log<S> {
             marked_s: &mut self.marked_s,
             timestamps: self.options.timestamps,
         };
-        let took = self.merger.take_into(
-            &mut self.recent,
-            WRITE_BYTES_MAX,
-            self.turn_at,
-            &mut stream,
-        );
+        let took =
+            self.merger
+                .take_into(&mut self.recent, WRITE_BYTES_MAX, self.turn_at, &mut stream);
         let Some(lsn) = took else {
             self.recent.truncate(start);
             return None;
@@ -433,9 +430,7 @@ impl<S: Storage> Log<S> {
     /// since to a new one.
     fn recover(&mut self, now_ms: u64) -> Result<(), (&'static str, io::Error)> {
         if let Some(mut file) = self.file.take() {
-            let cut = file
-                .truncate(self.durable_bytes)
-                .and_then(|()| file.sync());
+            let cut = file.truncate(self.durable_bytes).and_then(|()| file.sync());
             if let Err(error) = cut {
                 self.file = Some(file);
                 return Err(("truncate", error));

@@ -80,10 +80,16 @@ impl fmt::Display for RecoverError {
         match self {
             Self::Manifest(error) => write!(f, "{error}"),
             Self::Missing(path, error) => {
-                write!(f, "Unable to obtain the AOF file {path} length. stat: {error}")
+                write!(
+                    f,
+                    "Unable to obtain the AOF file {path} length. stat: {error}"
+                )
             }
             Self::Io(path, error) => {
-                write!(f, "Unrecoverable error reading the append only file {path}: {error}")
+                write!(
+                    f,
+                    "Unrecoverable error reading the append only file {path}: {error}"
+                )
             }
             Self::Cut(path, fault) => write!(
                 f,

@@ -307,7 +307,10 @@ fn serve_together(
 }
 
 /// Begins to load what was kept, the log before the snapshot, or to serve.
-fn begin<L: RawLock>(event_loop: &mut EventLoop<'_, L>, shared: &Arc<Shared>) -> Result<(), String> {
+fn begin<L: RawLock>(
+    event_loop: &mut EventLoop<'_, L>,
+    shared: &Arc<Shared>,
+) -> Result<(), String> {
     if shared.config().appendonly && event_loop.begin_replaying()? {
         return Ok(());
     }

@@ -84,7 +84,10 @@ fn a_cut_anywhere_leaves_whole_units() {
         assert_eq!(units, whole[..units.len()]);
         let Some(fault) = fault else { continue };
         assert!(fault.is_cut(), "{cut}: {}", fault.reason);
-        assert_eq!(read(&bytes[..usize::try_from(fault.valid).unwrap()], 11).0, units);
+        assert_eq!(
+            read(&bytes[..usize::try_from(fault.valid).unwrap()], 11).0,
+            units
+        );
     }
 }
 
@@ -140,7 +143,10 @@ fn a_lying_length_allocates_nothing() {
     }
     let long = "*1\r\n$18446744073709551615\r\nabc";
     let fault = Reader::new(long.as_bytes(), 0).next().err();
-    assert!(matches!(fault.map(|fault| fault.reason), Some(Reason::TooLong)));
+    assert!(matches!(
+        fault.map(|fault| fault.reason),
+        Some(Reason::TooLong)
+    ));
 }
 
 #[test]

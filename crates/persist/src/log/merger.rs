@@ -57,7 +57,10 @@ impl Merger {
     pub fn add(&mut self, frames: Frames) {
         // Frames from before this log began are part of its base.
         let mut at = 0;
-        while frames.get(at).is_some_and(|(frame, _)| frame.lsn < self.next) {
+        while frames
+            .get(at)
+            .is_some_and(|(frame, _)| frame.lsn < self.next)
+        {
             at += 1;
         }
         match frames.get(at) {

@@ -61,7 +61,9 @@ fn frames_of(disk: &Simulated, recovered: &recover::Recovered) -> Vec<u64> {
                 .map(|args| args.iter().map(<[u8]>::to_vec).collect())
                 .collect();
             let number = |words: &[Vec<u8>]| -> u64 {
-                String::from_utf8_lossy(&words[1]).parse().expect("a number")
+                String::from_utf8_lossy(&words[1])
+                    .parse()
+                    .expect("a number")
             };
             if all[0][0] == b"SELECT" {
                 db = Some(number(&all[0]));
@@ -73,7 +75,11 @@ fn frames_of(disk: &Simulated, recovered: &recover::Recovered) -> Vec<u64> {
             assert_eq!(all.len(), want, "frame {lsn} is there in part");
             assert!(all.iter().all(|words| number(words) == lsn));
             let value = usize::try_from(lsn * 37 % 900).unwrap();
-            assert_eq!(all[0][2], vec![b'v'; value], "frame {lsn} is not what it was");
+            assert_eq!(
+                all[0][2],
+                vec![b'v'; value],
+                "frame {lsn} is not what it was"
+            );
             numbers.push(lsn);
         }
     }
@@ -114,7 +120,14 @@ fn live(disk: &Simulated, chance: &mut Chance, manifest: Manifest, mut lsn: u64)
     let policy = [Policy::Always, Policy::EverySecond, Policy::Never]
         [usize::try_from(chance.below(3)).unwrap()];
     let mut now_ms = 1000;
-    let opened = Log::open(disk.clone(), layout(), manifest, options(policy), lsn, now_ms);
+    let opened = Log::open(
+        disk.clone(),
+        layout(),
+        manifest,
+        options(policy),
+        lsn,
+        now_ms,
+    );
     let Ok(mut log) = opened else {
         return (lsn, lsn);
     };
@@ -199,7 +212,11 @@ fn run(seed: u64) {
         };
         let numbers = frames_of(&disk, &recovered);
         let last = numbers.last().copied().unwrap_or(0);
-        let files: Vec<_> = recovered.parts.iter().map(|part| (&part.name, part.bytes)).collect();
+        let files: Vec<_> = recovered
+            .parts
+            .iter()
+            .map(|part| (&part.name, part.bytes))
+            .collect();
         assert!(
             numbers.iter().copied().eq(1..=last),
             "seed {seed}: a gap in {numbers:?} of {made} made, {durable} durable, files {files:?}, {:?}",

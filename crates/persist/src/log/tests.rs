@@ -41,7 +41,9 @@ pub(super) fn frame(lsn: u64, db: u32) -> Frames {
 pub(super) fn played(disk: &Simulated, manifest: &Manifest) -> Vec<String> {
     let mut all = Vec::new();
     for entry in manifest.files() {
-        let bytes = disk.bytes(&layout().path(&entry.name)).expect("it is there");
+        let bytes = disk
+            .bytes(&layout().path(&entry.name))
+            .expect("it is there");
         let mut reader = Reader::new(&bytes[..], 0);
         while let Some(item) = reader.next().expect("it is whole") {
             match item {
@@ -85,7 +87,11 @@ fn each_policy_syncs_when_it_should() {
         let mut log = open(&Simulated::new(1), policy);
         log.add(frame(1, 0));
         log.turn(10, false);
-        assert_eq!((log.written_lsn(), log.durable_lsn()), (1, early), "{policy:?}");
+        assert_eq!(
+            (log.written_lsn(), log.durable_lsn()),
+            (1, early),
+            "{policy:?}"
+        );
         log.turn(1010, false);
         assert_eq!(log.durable_lsn(), late, "{policy:?}");
         log.turn(1010, true);
@@ -178,7 +184,8 @@ fn a_base_takes_the_place_of_what_was_before() {
     let want = ["SELECT 0", "SET k 1", "SET k 2", "SELECT 0", "SET k 3"];
     assert_eq!(played(&disk, log.manifest()), want);
     let mut file = disk.create("appendonlydir/temp-base").expect("it is made");
-    file.write_all(&words(&["SET", "k", "base"])).expect("written");
+    file.write_all(&words(&["SET", "k", "base"]))
+        .expect("written");
     let base = Base {
         path: "appendonlydir/temp-base".to_owned(),
         is_snapshot: false,

@@ -225,7 +225,10 @@ fn config_set(
     let changed = |name: &str| changes.changed.iter().any(|one| *one == name);
     let is_logged = changes.config.appendonly;
     if changed("appendonly") && !shared.keys.is_serving() {
-        return Err(refused(ConfigError::failed("appendonly", "the server is loading")));
+        return Err(refused(ConfigError::failed(
+            "appendonly",
+            "the server is loading",
+        )));
     }
     let before = changed("appendonly").then(|| shared.config());
     shared.set_config(changes.config);

@@ -9,8 +9,8 @@ use engine::{Command, CommandError, Context};
 use resp::{Args, Writer};
 
 use crate::host::ThreadHost;
-use crate::persistence::{self, log_thread};
 use crate::persistence::snapshot::{self, Busy, Target};
+use crate::persistence::{self, log_thread};
 
 /// The family.
 pub const COMMANDS: &[Command] = &[BGREWRITEAOF, BGSAVE, LASTSAVE, SAVE];
@@ -19,9 +19,8 @@ const NO_LOG: CommandError = CommandError::text(
     "ERR there is no append-only file to rewrite: 'CONFIG SET appendonly yes' makes one",
 );
 
-const REWRITING: CommandError = CommandError::text(
-    "ERR Background append only file rewriting already in progress",
-);
+const REWRITING: CommandError =
+    CommandError::text("ERR Background append only file rewriting already in progress");
 
 const SAVING: CommandError = CommandError::text("ERR Background save already in progress");
 

@@ -329,7 +329,10 @@ fn publish(shared: &Shared, log: &mut Log<Disk>, began_us: u64, before: u64) {
             true => "aof-fsync-always",
             false => "aof-write",
         };
-        shared.latency.lock().note(event, now_us / 1_000_000, took_ms);
+        shared
+            .latency
+            .lock()
+            .note(event, now_us / 1_000_000, took_ms);
     }
     if took_ms >= SYNC_LATE_MS {
         thread.delayed_syncs.fetch_add(1, Ordering::Relaxed);
@@ -340,6 +343,8 @@ fn publish(shared: &Shared, log: &mut Log<Disk>, began_us: u64, before: u64) {
     for event in events {
         match event {
             Event::Began(name) => notice!("Creating AOF incr file {name}"),
+            // Attempts that fail again say nothing new.
+            Event::Failed(..) if thread.has_failed() => {}
             Event::Failed(what, name, error) => {
                 warning!(
                     "Error writing to the AOF file {name} ({what}): {error}. Writes are refused \
@@ -391,18 +396,20 @@ pub fn rewrite(
     let layout = layout(&config);
     let file = layout.path(&format!("temp-rewriteaof-bg-{}.aof", std::process::id()));
     let (of_done, path) = (shared.clone(), file.clone());
-    let done = Box::new(move |written: Result<(u64, u64), rdb::SaveError>| match written {
-        Ok((bytes, _)) => of_done.log.order(Order::Rebase(Base {
-            path,
-            is_snapshot: true,
-            bytes,
-        })),
-        Err(error) => {
-            warning!("Can't write the AOF's base: {error}");
-            of_done.log.order(Order::Abandon);
-            rewrite_ended(&of_done, false);
-        }
-    });
+    let done = Box::new(
+        move |written: Result<(u64, u64), rdb::SaveError>| match written {
+            Ok((bytes, _)) => of_done.log.order(Order::Rebase(Base {
+                path,
+                is_snapshot: true,
+                bytes,
+            })),
+            Err(error) => {
+                warning!("Can't write the AOF's base: {error}");
+                of_done.log.order(Order::Abandon);
+                rewrite_ended(&of_done, false);
+            }
+        },
+    );
     snapshot::start(shared, keys, held, Target::AofBase { file, done })?;
     let lsn = shared.keys.lsn.load(Ordering::Relaxed);
     let thread = &shared.log;

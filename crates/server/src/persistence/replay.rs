@@ -58,10 +58,7 @@ impl<'k, L: RawLock> Replaying<'k, L> {
     ///
     /// # Errors
     /// Where it cannot be loaded.
-    pub fn begin(
-        shared: &Arc<Shared>,
-        keyspace: &'k Keyspace<L>,
-    ) -> Result<Option<Self>, String> {
+    pub fn begin(shared: &Arc<Shared>, keyspace: &'k Keyspace<L>) -> Result<Option<Self>, String> {
         let config = shared.config();
         let disk = Disk::new(&config.dir);
         let found = recover(&disk, &log_thread::layout(&config), options(&config));

@@ -433,7 +433,9 @@ const PERSISTENCE: &[Field] = &[
     ("aof_last_bgrewrite_status", |facts| {
         status(of_log(facts, |log| &log.rewrite_failures) == 0)
     }),
-    ("aof_rewrites", |facts| show(of_log(facts, |log| &log.rewrites))),
+    ("aof_rewrites", |facts| {
+        show(of_log(facts, |log| &log.rewrites))
+    }),
     ("aof_rewrites_consecutive_failures", |facts| {
         show(of_log(facts, |log| &log.rewrite_failures))
     }),
