@@ -182,6 +182,8 @@ pub struct Reader<R> {
     is_summed: bool,
     /// A batch whose checksum has not come: where it begins and where it should end.
     batch: Option<(u64, u64)>,
+    /// Where the last batch of a known length begins.
+    last_batch: Option<u64>,
 }
 
 /// What came of looking for a part.
@@ -208,6 +210,7 @@ impl<R: Read> Reader<R> {
             summed_from: origin,
             is_summed: false,
             batch: None,
+            last_batch: None,
         }
     }
 
@@ -229,6 +232,11 @@ impl<R: Read> Reader<R> {
     /// The batch whose checksum has not come: where it begins and should end.
     pub fn open_batch(&self) -> Option<(u64, u64)> {
         self.batch
+    }
+
+    /// Where the last batch of a known length begins.
+    pub fn last_batch(&self) -> Option<u64> {
+        self.last_batch
     }
 
     /// What follows in the file as it is: for looking at what cannot be read.
@@ -298,6 +306,7 @@ impl<R: Read> Reader<R> {
             let from = self.offset();
             let body = from + (end - self.done) as u64;
             self.batch = len.map(|len| (from, body.saturating_add(len)));
+            self.last_batch = Some(from);
         }
         self.take(end);
         Ok(at_s)

@@ -44,7 +44,7 @@ mod tests;
 /// Milliseconds between syncs under `everysec`.
 const SYNC_MS: u64 = 1000;
 /// Bytes since the last sync from which on another one is made in any case: they are in memory.
-const RECENT_BYTES_MAX: usize = 32 * 1024 * 1024;
+pub(crate) const RECENT_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Bytes that are written at once.
 const WRITE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Milliseconds between attempts to write again after a failure.
@@ -130,6 +130,8 @@ pub struct Log<S: Storage> {
     failure: Option<Failure>,
     /// Frames up to here go to the file that is there now, later ones to a new one.
     turn_at: Option<u64>,
+    /// The number of the last base that was tried in this life.
+    last_base: u64,
     /// The number of the first increment after a turn that no base has followed yet.
     pending: Option<u64>,
     events: Vec<Event>,
@@ -174,6 +176,7 @@ impl<S: Storage> Log<S> {
             synced_ms: now_ms,
             failure: None,
             turn_at: None,
+            last_base: 0,
             pending: None,
             events: Vec::new(),
             other_bytes: 0,
@@ -340,7 +343,7 @@ impl<S: Storage> Log<S> {
             self.begin().map_err(|error| ("begin", error))?;
             self.other_bytes += ended;
             self.turn_at = None;
-            self.pending.get_or_insert(self.manifest.last_seq());
+            self.pending = Some(self.manifest.last_seq());
         }
         Ok(())
     }

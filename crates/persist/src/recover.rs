@@ -3,6 +3,8 @@
 //! # Invariants
 //! - Only the last file may be cut back, only at its end, only to the end of a whole transaction,
 //!   and what was dropped is said.
+//! - What is played is on the disk: the process before may have died after a sync that failed, and
+//!   then the system shows bytes that are not.
 //! - Damage in the middle is refused: the error says the file, the place and what to do.
 //!
 //! # Why look through the last file before it is played?
@@ -12,6 +14,7 @@ use std::fmt;
 use std::io::{self, Read};
 
 use crate::aof::{self, Fault, Reason};
+use crate::log::RECENT_BYTES_MAX;
 use crate::manifest::{Entry, Kind, Layout, Manifest, ManifestError};
 use crate::storage::{Storage, StorageFile};
 
@@ -204,8 +207,8 @@ fn without_empty(mut manifest: Manifest, parts: &mut Vec<Part>) -> Manifest {
     manifest
 }
 
-/// Looks through the commands of the last file, which begin at byte `origin`, and cuts the file
-/// back to where it is whole.
+/// Looks through the commands of the last file, which begin at byte `origin`, cuts the file back to
+/// where it is whole, and makes sure that what is left is on the disk.
 ///
 /// # Errors
 /// Where it is damaged beyond what `options` allow.
@@ -223,8 +226,12 @@ pub fn cut_back<S: Storage>(
         Ok(file)
     };
     let found = aof::scan(open, origin, part.bytes, None).map_err(io)?;
+    // What the last process wrote since its last sync, at most: so much without being longer made
+    // it sync, then one more batch. A sync that failed may have left any of it on no disk.
+    let last = found.last_batch.unwrap_or(part.bytes).min(found.valid);
+    let unsure = last.saturating_sub(RECENT_BYTES_MAX as u64).max(origin);
     let Some(fault) = found.fault else {
-        return Ok(());
+        return storage.write_again(&part.path, unsure).map_err(io);
     };
     let dropped = part.bytes.saturating_sub(found.valid);
     let name = &part.name;
@@ -256,6 +263,7 @@ pub fn cut_back<S: Storage>(
     let mut file = storage.append(&part.path).map_err(io)?;
     file.truncate(found.valid)
         .and_then(|()| file.sync())
+        .and_then(|()| storage.write_again(&part.path, unsure))
         .map_err(io)?;
     part.bytes = found.valid;
     Ok(())

@@ -59,6 +59,15 @@ pub trait Storage: Send {
     /// What the system says.
     fn make_directory(&self, name: &str) -> io::Result<()>;
 
+    /// Writes a file from byte `from` on once more, as the system shows it, and makes that durable.
+    ///
+    /// A sync that failed leaves bytes that the system shows and takes for written, though they are
+    /// on no disk; a later sync, also another process's, says nothing of them. This one does.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn write_again(&self, name: &str, from: u64) -> io::Result<()>;
+
     /// Makes the names in a directory (`""`: this one) durable.
     ///
     /// # Errors

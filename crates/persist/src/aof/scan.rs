@@ -26,6 +26,8 @@ pub struct Scan {
     pub fault: Option<Fault>,
     /// Where the first item begins that was written after the time asked for.
     pub past: Option<u64>,
+    /// Where the last batch begins that says its length.
+    pub last_batch: Option<u64>,
 }
 
 /// Looks through a file of `size` bytes whose commands begin at `origin`; `open` opens it there.
@@ -93,6 +95,7 @@ fn look<R: Read>(mut reader: Reader<R>, size: u64, until_s: Option<u64>) -> (Sca
         lines: 1,
         fault: None,
         past: None,
+        last_batch: None,
     };
     loop {
         let before = reader.offset();
@@ -114,6 +117,7 @@ fn look<R: Read>(mut reader: Reader<R>, size: u64, until_s: Option<u64>) -> (Sca
         }
     }
     found.lines = reader.lines();
+    found.last_batch = reader.last_batch();
     (found, reader)
 }
 

@@ -37,12 +37,13 @@ impl<S: Storage> Log<S> {
     /// Puts `base`, which has everything up to the last turn, in the place of what was before.
     ///
     /// # Errors
-    /// What the system says; the log is as it was.
+    /// What the system says; the log goes on from the old base.
     pub fn rebase(&mut self, base: &Base) -> io::Result<()> {
         let Some(first_seq) = self.pending.filter(|_| !self.is_turning()) else {
             return Err(io::Error::other("no increment was begun for this base"));
         };
-        let seq = self.manifest.base.as_ref().map_or(0, |base| base.seq) + 1;
+        let replaced = self.manifest.base.as_ref().map_or(0, |base| base.seq);
+        let seq = replaced.max(self.last_base) + 1;
         let entry = Entry {
             name: self.layout.base(seq, base.is_snapshot),
             seq,
@@ -57,10 +58,19 @@ impl<S: Storage> Log<S> {
         let replaced = manifest.base.take();
         manifest.retire(replaced.into_iter().chain(old));
         let name = entry.name.clone();
-        manifest.base = Some(entry);
+        manifest.base = Some(entry.clone());
+        self.last_base = seq;
         self.storage.rename(&base.path, &self.layout.path(&name))?;
-        self.storage.sync_directory(&self.layout.directory)?;
-        manifest.store(&self.storage, &self.layout)?;
+        // Whatever fails from here on, a manifest that names this base may be on the disk. So no
+        // other base gets its name, and the file stays until a manifest without it is there.
+        let stored = self
+            .storage
+            .sync_directory(&self.layout.directory)
+            .and_then(|()| manifest.store(&self.storage, &self.layout));
+        if let Err(error) = stored {
+            self.manifest.retire([entry]);
+            return Err(error);
+        }
         self.manifest = manifest;
         self.pending = None;
         self.other_bytes = base.bytes + self.turned_bytes;
@@ -70,9 +80,11 @@ impl<S: Storage> Log<S> {
         Ok(())
     }
 
-    /// Gives up on a base: the increments go on from the old one.
+    /// Gives up on a base: the increments go on from the old one. A turn that has not come is off,
+    /// so that it is not taken for that of the next base.
     pub fn abandon(&mut self) {
         self.pending = None;
+        self.turn_at = None;
         self.turned_bytes = 0;
     }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::aof::{Item, Reader};
+use crate::recover;
 use crate::storage::simulated::{Odds, Simulated};
 
 pub(super) fn layout() -> Layout {
@@ -199,4 +200,98 @@ fn a_base_takes_the_place_of_what_was_before() {
     log.swept(&history).expect("it is forgotten");
     assert!(log.history().is_empty());
     assert!(log.rebase(&base).is_err());
+}
+
+fn temporary_base(disk: &Simulated) -> Base {
+    let path = "appendonlydir/temp-base".to_owned();
+    let mut file = disk.create(&path).expect("it is made");
+    file.write_all(&words(&["SET", "k", "base"]))
+        .and_then(|()| file.sync())
+        .expect("written");
+    Base {
+        path,
+        is_snapshot: false,
+        bytes: 30,
+    }
+}
+
+#[test]
+fn a_base_that_failed_does_not_share_its_name() {
+    let mut failed = 0;
+    for seed in 1..60 {
+        let disk = Simulated::new(seed);
+        let mut log = open(&disk, Policy::Always);
+        log.add(frame(1, 0));
+        log.turn_after(1);
+        log.turn(0, false);
+        let base = temporary_base(&disk);
+        let odds = Odds {
+            other: 200,
+            ..Odds::default()
+        };
+        disk.set_odds(odds);
+        let tried = log.rebase(&base);
+        disk.set_odds(Odds::default());
+        if tried.is_ok() || disk.bytes(&base.path).is_some() {
+            continue;
+        }
+        failed += 1;
+        log.abandon();
+        log.add(frame(2, 0));
+        log.turn_after(2);
+        log.turn(0, false);
+        log.rebase(&temporary_base(&disk)).expect("it is replaced");
+        let name = |seq| format!("appendonlydir/appendonly.aof.{seq}.base.aof");
+        let base = log.manifest().base.as_ref().expect("it is there");
+        assert_eq!(log.layout.path(&base.name), name(2));
+        assert!(log.history().contains(&name(1)));
+    }
+    assert!(failed > 5, "{failed}");
+}
+
+#[test]
+fn a_turn_that_was_given_up_is_not_the_next_one() {
+    let disk = Simulated::new(1);
+    let mut log = open(&disk, Policy::Always);
+    log.add(frame(1, 0));
+    log.turn_after(2);
+    log.turn(0, false);
+    log.abandon();
+    log.add(frame(2, 0));
+    log.add(frame(3, 0));
+    log.turn_after(3);
+    log.turn(0, false);
+    log.add(frame(4, 0));
+    log.turn(0, false);
+    log.rebase(&temporary_base(&disk)).expect("it is replaced");
+    let want = ["SET k base", "SELECT 0", "SET k 4"];
+    assert_eq!(played(&disk, log.manifest()), want);
+}
+
+#[test]
+fn what_a_failed_sync_left_is_on_the_disk_before_it_is_played() {
+    for seed in 1..60 {
+        let disk = Simulated::new(seed);
+        let mut log = open(&disk, Policy::Always);
+        disk.set_odds(Odds {
+            sync: 1000,
+            ..Odds::default()
+        });
+        (1..100).for_each(|lsn| log.add(frame(lsn, 0)));
+        log.turn(0, false);
+        assert_eq!(log.durable_lsn(), 0);
+        // The process ends here, before it cuts back what failed.
+        disk.kill();
+        let careful = recover::Options {
+            truncated: true,
+            corrupt_bytes_max: 0,
+        };
+        let look = || recover::recover(&disk, &layout(), careful);
+        let first = look().expect("it is whole").expect("it is there");
+        let want = played(&disk, &first.manifest);
+        assert!(!want.is_empty());
+        disk.lose_power();
+        let then = look().expect("it is whole").expect("it is there");
+        assert_eq!(played(&disk, &then.manifest), want, "seed {seed}");
+    }
 }

@@ -2,9 +2,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use super::{Storage, StorageFile};
+
+/// Bytes that are written again at once.
+const COPY_BYTES: usize = 1024 * 1024;
 
 /// The files of one directory.
 #[derive(Clone, Debug)]
@@ -81,6 +85,26 @@ impl Storage for Disk {
         }
     }
 
+    fn write_again(&self, name: &str, mut from: u64) -> io::Result<()> {
+        // Not opened for appending: then everything would be written at the end.
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(self.path(name))?;
+        let mut buf = vec![0; COPY_BYTES];
+        loop {
+            match file.read_at(&mut buf, from) {
+                Ok(0) => return file.sync_data(),
+                Ok(got) => {
+                    file.write_all_at(&buf[..got], from)?;
+                    from += got as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     fn sync_directory(&self, name: &str) -> io::Result<()> {
         File::open(self.path(name))?.sync_all()
     }
@@ -124,6 +148,7 @@ mod tests {
         let mut file = disk.append("inner/b").unwrap();
         assert_eq!(StorageFile::len(&file).unwrap(), 6);
         file.truncate(4).unwrap();
+        disk.write_again("inner/b", 1).unwrap();
         let mut text = String::new();
         disk.open("inner/b")
             .unwrap()
@@ -133,6 +158,7 @@ mod tests {
         disk.remove("inner/b").unwrap();
         assert!(disk.open("inner/b").is_err());
         assert!(disk.append("inner/b").is_err());
+        assert!(disk.write_again("inner/b", 0).is_err());
         fs::remove_dir_all(&directory).unwrap();
     }
 }

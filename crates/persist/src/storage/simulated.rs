@@ -335,6 +335,19 @@ impl Storage for Simulated {
         self.fails(true)
     }
 
+    fn write_again(&self, name: &str, from: u64) -> io::Result<()> {
+        let mut file = self.append(name)?;
+        {
+            let mut state = self.state();
+            let inode = &mut state.inodes[file.inode];
+            let first = usize::try_from(from).unwrap() / SECTOR;
+            let sectors = first..inode.shown.len().div_ceil(SECTOR);
+            inode.dirty.extend(sectors);
+            inode.is_len_dirty = true;
+        }
+        file.sync()
+    }
+
     fn sync_directory(&self, _: &str) -> io::Result<()> {
         self.fails(true)?;
         let mut state = self.state();
