@@ -19,7 +19,7 @@ use structure::stripes::RawLock;
 
 use crate::executor::Executor;
 use crate::handler::Entry;
-use crate::host::{Alone, ClientId};
+use crate::host::{Alone, ClientId, Host};
 use crate::keyspace::Keyspace;
 use crate::number;
 use crate::session::Session;
@@ -34,7 +34,7 @@ pub struct Replayer<'k, L: RawLock> {
     executor: Executor<'k, L>,
     session: Session,
     settings: Settings,
-    host: Alone,
+    host: Box<dyn Host>,
     out: Output,
     /// The commands since MULTI.
     queued: Option<Vec<OwnedArgs>>,
@@ -61,9 +61,14 @@ impl std::fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 impl<'k, L: RawLock> Replayer<'k, L> {
-    /// One that plays into `keyspace`, beginning in database 0. Nobody may read the log of that
-    /// keyspace meanwhile.
+    /// One that plays into `keyspace`, beginning in database 0, where there is nothing but that.
     pub fn new(keyspace: &'k Keyspace<L>, settings: &Settings) -> Self {
+        Self::with_host(keyspace, settings, Box::new(Alone::new(1)))
+    }
+
+    /// As [`Replayer::new`], in the surroundings of a host: what commands change beside the
+    /// keyspace, such as libraries of functions, they change there.
+    pub fn with_host(keyspace: &'k Keyspace<L>, settings: &Settings, host: Box<dyn Host>) -> Self {
         let stats = Arc::new(ThreadStats::new(keyspace.shared.table.len()));
         let mut executor = Executor::new(keyspace, stats);
         executor.set_replaying();
@@ -79,7 +84,7 @@ impl<'k, L: RawLock> Replayer<'k, L> {
                 maxmemory: 0,
                 ..settings.clone()
             },
-            host: Alone::new(1),
+            host,
             out: Output::default(),
             queued: None,
         }
@@ -148,7 +153,7 @@ impl<'k, L: RawLock> Replayer<'k, L> {
             let name = String::from_utf8_lossy(args.at(0)).into_owned();
             return Err(Refused::Unknown(name));
         };
-        let (session, host) = (&mut self.session, &mut self.host);
+        let (session, host) = (&mut self.session, &mut *self.host);
         self.executor
             .replay(
                 session,

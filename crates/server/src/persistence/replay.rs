@@ -19,6 +19,7 @@ use structure::stripes::{Held, RawLock};
 
 use super::{Loading, log_thread};
 use crate::config::Config;
+use crate::host::ThreadHost;
 use crate::shared::Shared;
 use crate::{notice, sys, warning};
 
@@ -73,6 +74,7 @@ impl<'k, L: RawLock> Replaying<'k, L> {
             .persistence
             .begin_loading(bytes, started_us / 1_000_000);
         shared.keys.set_phase(Phase::Loading);
+        let host = ThreadHost::new(0, shared.clone(), 1);
         Ok(Some(Self {
             shared: shared.clone(),
             manifest: found.manifest,
@@ -80,7 +82,7 @@ impl<'k, L: RawLock> Replaying<'k, L> {
             snapshot: None,
             reader: None,
             part: None,
-            replayer: Replayer::new(keyspace, &settings),
+            replayer: Replayer::with_host(keyspace, &settings, Box::new(host)),
             units: 0,
             bytes: 0,
             started_us,
