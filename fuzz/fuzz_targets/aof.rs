@@ -10,7 +10,7 @@ fn units(bytes: &[u8]) -> (Vec<Vec<Vec<u8>>>, bool) {
     let mut reader = Reader::new(bytes, 0);
     let mut units = Vec::new();
     loop {
-        match reader.next() {
+        match reader.next_item() {
             Ok(None) => return (units, true),
             Ok(Some(Item::Timestamp(_))) => {}
             Ok(Some(Item::Unit(unit))) => {

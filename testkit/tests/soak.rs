@@ -108,7 +108,7 @@ impl Model {
                     &stream,
                     ">",
                 ]));
-                if n % 2 == 0
+                if n.is_multiple_of(2)
                     && let Some(id) = self.pending.pop_first()
                 {
                     commands.push(words(&["XACK", &stream, "g", &format!("{id}-1")]));
@@ -247,7 +247,7 @@ impl Writer {
         n: u64,
     ) -> Option<()> {
         let commands = model.step(&self.name, n);
-        let waits = n % 7 == 0;
+        let waits = n.is_multiple_of(7);
         let (queue, moved) = (
             format!("{}:queue", self.name),
             format!("{}:moved", self.name),

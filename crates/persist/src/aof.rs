@@ -250,7 +250,7 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// What is wrong with the file. There is no reading on.
-    pub fn next(&mut self) -> Result<Option<Item<'_>>, Fault> {
+    pub fn next_item(&mut self) -> Result<Option<Item<'_>>, Fault> {
         loop {
             if !self.has(self.done)? {
                 return Ok(None);

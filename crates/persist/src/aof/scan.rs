@@ -99,7 +99,7 @@ fn look<R: Read>(mut reader: Reader<R>, size: u64, until_s: Option<u64>) -> (Sca
     };
     loop {
         let before = reader.offset();
-        match reader.next() {
+        match reader.next_item() {
             Ok(None) => {
                 found.valid = reader.offset();
                 break;

@@ -34,7 +34,7 @@ fn read(bytes: &[u8], piece: usize) -> (Vec<String>, Option<Fault>) {
     let mut reader = Reader::new(Pieces(bytes, piece), 0);
     let mut units = Vec::new();
     loop {
-        match reader.next() {
+        match reader.next_item() {
             Ok(None) => return (units, None),
             Ok(Some(Item::Timestamp(at))) => units.push(format!("@{at}")),
             Ok(Some(Item::Unit(unit))) => {
@@ -136,13 +136,13 @@ fn garbage_is_named_and_not_passed_over() {
 fn a_lying_length_allocates_nothing() {
     for lie in ["*2147483647\r\n$1\r\na\r\n", "*1\r\n$4000000000\r\nabc"] {
         let mut reader = Reader::new(lie.as_bytes(), 0);
-        let fault = reader.next().err().expect("it is cut");
+        let fault = reader.next_item().err().expect("it is cut");
         assert!(fault.is_cut());
         assert!(reader.buf.capacity() <= 3 * READ_BYTES);
         assert!(reader.words.capacity() < 100);
     }
     let long = "*1\r\n$18446744073709551615\r\nabc";
-    let fault = Reader::new(long.as_bytes(), 0).next().err();
+    let fault = Reader::new(long.as_bytes(), 0).next_item().err();
     assert!(matches!(
         fault.map(|fault| fault.reason),
         Some(Reason::TooLong)

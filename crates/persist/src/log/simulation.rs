@@ -50,7 +50,7 @@ fn frames_of(disk: &Simulated, recovered: &recover::Recovered) -> Vec<u64> {
             db = None;
         }
         loop {
-            let item = match reader.next() {
+            let item = match reader.next_item() {
                 Ok(None) => break,
                 Ok(Some(item)) => item,
                 Err(fault) => panic!("{} of {:?}: {fault:?}", part.name, recovered.parts),
@@ -219,7 +219,8 @@ fn run(seed: u64) {
             .collect();
         assert!(
             numbers.iter().copied().eq(1..=last),
-            "seed {seed}: a gap in {numbers:?} of {made} made, {durable} durable, files {files:?}, {:?}",
+            "seed {seed}: a gap in {numbers:?} of {made} made, {durable} durable, files {files:?}, \
+             {:?}",
             recovered.notes
         );
         assert!(last <= made, "seed {seed}: more than was written");
@@ -246,7 +247,7 @@ fn flip(disk: &Simulated, chance: &mut Chance, manifest: &Manifest, seed: u64) {
     assert!(manifest.files().any(|entry| entry.name == part.name));
     let bytes = disk.bytes(&part.path).expect("it is there");
     let mut reader = Reader::new(&bytes[..], 0);
-    while reader.next().is_ok_and(|item| item.is_some()) {}
+    while reader.next_item().is_ok_and(|item| item.is_some()) {}
     // What follows the last checksum was never forced to the disk.
     let Some(summed) = reader.summed_to().filter(|end| *end > 0) else {
         return;

@@ -46,7 +46,7 @@ pub(super) fn played(disk: &Simulated, manifest: &Manifest) -> Vec<String> {
             .bytes(&layout().path(&entry.name))
             .expect("it is there");
         let mut reader = Reader::new(&bytes[..], 0);
-        while let Some(item) = reader.next().expect("it is whole") {
+        while let Some(item) = reader.next_item().expect("it is whole") {
             match item {
                 Item::Timestamp(at) => all.push(format!("@{at}")),
                 Item::Unit(unit) => all.extend(unit.commands().map(|args| {

@@ -1,9 +1,9 @@
 //! A disk that fails: short writes, failed syncs, a full disk, and loss of power.
 //!
 //! A file is what the system shows of it and what is on the disk; sectors in which they differ are
-//! dirty. A sync that fails leaves some of those unwritten *and clean*, as real systems do: the next
-//! sync says nothing of them. Loss of power keeps some dirty sectors, loses others and tears some.
-//! Names become durable in the order in which they were given, as with a journal.
+//! dirty. A sync that fails leaves some of those unwritten *and clean*, as real systems do: the
+//! next sync says nothing of them. Loss of power keeps some dirty sectors, loses others and tears
+//! some. Names become durable in the order in which they were given, as with a journal.
 //!
 //! # Invariants
 //! - What it does depends on the seed and on the calls, on nothing else.

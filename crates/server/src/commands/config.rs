@@ -222,7 +222,7 @@ fn config_set(
     }
     let is_password_new = changes.changed.contains(&"requirepass");
     let password = changes.config.requirepass.clone();
-    let changed = |name: &str| changes.changed.iter().any(|one| *one == name);
+    let changed = |name| changes.changed.contains(&name);
     let is_logged = changes.config.appendonly;
     if changed("appendonly") && !shared.keys.is_serving() {
         return Err(refused(ConfigError::failed(

@@ -166,7 +166,7 @@ impl<'k, L: RawLock> Replaying<'k, L> {
         };
         for _ in 0..UNITS {
             let at = reader.offset();
-            match reader.next() {
+            match reader.next_item() {
                 Ok(Some(Item::Unit(unit))) => {
                     for args in unit.commands() {
                         let played = self.replayer.play(args, now_ms);
