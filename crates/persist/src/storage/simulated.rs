@@ -38,7 +38,7 @@ impl Chance {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -46,7 +46,7 @@ impl Chance {
     }
 
     pub fn below(&mut self, end: u64) -> u64 {
-        (self.next() >> 11) % end.max(1)
+        (self.draw() >> 11) % end.max(1)
     }
 
     pub fn hits(&mut self, in_1000: u64) -> bool {
