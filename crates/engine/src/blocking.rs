@@ -23,6 +23,7 @@ use crate::acl::User;
 use crate::host::ClientId;
 use crate::keyspace::DbKey;
 use crate::object::Kind;
+use crate::tracking::Tracking;
 
 /// A client that waits.
 #[derive(Debug)]
@@ -55,6 +56,8 @@ pub struct Waiter {
     pub group: Option<Box<[u8]>>,
     /// Keys that it may fill with what it gets.
     pub fills: Vec<Box<[u8]>>,
+    /// How its client tracks keys.
+    pub tracking: Option<Box<Tracking>>,
     /// When to run it again should nothing wake it; [`u64::MAX`] where only others can.
     retry_ms: AtomicU64,
     state: AtomicU8,
@@ -116,6 +119,7 @@ impl Waiter {
             ticket,
             group,
             fills,
+            tracking: None,
             retry_ms: AtomicU64::new(u64::MAX),
             state: AtomicU8::new(State::Waiting as u8),
         }

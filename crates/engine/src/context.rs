@@ -4,6 +4,7 @@
 //! deadline, and report each change with [`Context::changed`], which tells watchers, waiting
 //! clients and listeners.
 
+use command::Flags;
 use resp::Args;
 use structure::record::{Displaced, INLINE_BYTES_MAX, Record, RecordRef, Value, ValueRef};
 use structure::stripes::Held;
@@ -12,7 +13,7 @@ use crate::CommandError;
 use crate::blocking::Block;
 use crate::error::{SHOWN_BYTES_MAX, shown_up_to};
 use crate::handler::Entry;
-use crate::host::Host;
+use crate::host::{ClientId, Host};
 use crate::keyspace::{Deadline, Editing, Graveyard, Shared, Stripe};
 use crate::log::Draft;
 use crate::notify::Class;
@@ -20,6 +21,7 @@ use crate::object::{Kind, Object, OwnedValue, Terms};
 use crate::pubsub::ChannelKind;
 use crate::session::Session;
 use crate::settings::{Order, Settings};
+use crate::tracking::{self, Tracking};
 
 mod within;
 
@@ -57,6 +59,8 @@ pub struct Effects {
     pub changes: u64,
     /// Keys that may have become ready for clients that wait: database, hash, key.
     pub ready: Vec<(u32, u64, Box<[u8]>)>,
+    /// Changes that clients are to hear of who track in broadcast mode.
+    pub broadcast: tracking::Changes,
     /// Values to be freed.
     pub graveyard: Graveyard,
     /// Set where the command wants to wait.
@@ -421,6 +425,47 @@ impl<'a> Context<'a> {
             stripe.watchers.touch(db, key);
         }
         self.effects.changes += 1;
+        if self.shared.tracking.is_on() {
+            self.invalidate(hash, key, Some(self.session.id));
+        }
+    }
+
+    /// Tells those who cache a key that it has changed, or is about to.
+    #[cold]
+    fn invalidate(&mut self, hash: u64, key: &[u8], by: Option<ClientId>) {
+        let tracking = &self.shared.tracking;
+        tracking.changed(hash, key, by, self.host);
+        if tracking.broadcasts() {
+            self.effects.broadcast.insert(key.into(), by);
+        }
+    }
+
+    /// Reports a change that may be one of any key.
+    pub fn changed_all(&mut self) {
+        self.effects.changes += 1;
+        if self.shared.tracking.is_on() {
+            self.shared.tracking.changed_all(self.host);
+        }
+    }
+
+    /// Notes that the client caches what the current command reads.
+    #[cold]
+    pub fn remember_reads(&mut self, entry: &Entry, args: Args<'_>) {
+        let remembers = |tracking: &Tracking| tracking.remembers();
+        if !entry.flags.has(Flags::READONLY)
+            || entry.flags.has(Flags::SCRIPT_RUNNER)
+            || !self.session.tracking.as_deref().is_some_and(remembers)
+        {
+            return;
+        }
+        let (shared, client) = (self.shared, self.session.id);
+        let (keys_max, host) = (self.settings.tracking_keys_max, &mut *self.host);
+        // A command whose words do not say where its keys are has failed.
+        let _ = entry.each_key_index(&args, &mut |index| {
+            let key = args.at(index);
+            let hash = shared.hash(key);
+            shared.tracking.remember(hash, key, client, keys_max, host);
+        });
     }
 
     /// Reports to watchers that a key was taken out past its deadline.
@@ -430,6 +475,9 @@ impl<'a> Context<'a> {
         stripe.stats.changes += 1;
         stripe.watchers.touch_expired(db, key);
         self.effects.changes += 1;
+        if self.shared.tracking.is_on() {
+            self.invalidate(hash, key, None);
+        }
     }
 
     /// Counts one change of a key that watchers do not hear of, such as a delivery to a consumer.

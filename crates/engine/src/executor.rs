@@ -138,6 +138,10 @@ impl<'k, L: RawLock> Executor<'k, L> {
     /// Ends a batch: lets go of the stripes and serves waiters that had to be left.
     pub fn end(&mut self, settings: &Settings, host: &mut dyn Host, now_ms: u64) {
         self.guard = None;
+        if !self.effects.broadcast.is_empty() {
+            let changes = std::mem::take(&mut self.effects.broadcast);
+            self.keyspace.shared.tracking.broadcast(&changes, host);
+        }
         self.time_together(host);
         // Each time with more stripes, so that it comes to an end.
         while let Some((set, key)) = self.retry.pop_front() {
@@ -355,6 +359,9 @@ impl<'k, L: RawLock> Executor<'k, L> {
             known_hash,
         };
         let result = (handler.run)(&mut cx, request.args, &mut writer);
+        if cx.session.tracking.is_some() {
+            cx.remember_reads(entry, request.args);
+        }
         if let Err(error) = result {
             out.truncate(mark);
             self.effects.block = None;
@@ -530,7 +537,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             let words: Vec<_> = args.iter().enumerate().map(word).collect();
             owned = resp::OwnedArgs::from_words(words.iter().map(Vec::as_slice));
         }
-        let waiter = Arc::new(Waiter::new(
+        let mut waiter = Waiter::new(
             (session.id, session.user().clone()),
             entry.id,
             owned,
@@ -540,7 +547,9 @@ impl<'k, L: RawLock> Executor<'k, L> {
             keys,
             1 + shared.waits.fetch_add(1, Ordering::Relaxed),
             waking::filled_keys(entry, args),
-        ));
+        );
+        waiter.tracking.clone_from(&session.tracking);
+        let waiter = Arc::new(waiter);
         waiter.set_retry(self.effects.retry_ms.take());
         let mut held = guard.held();
         for (hash, key) in &waiter.keys {
@@ -625,6 +634,9 @@ impl<'k, L: RawLock> Executor<'k, L> {
                     .remove(watch.db, &watch.key, &session.watch_broken);
             }
         }
+        if let Some(tracking) = session.tracking.take() {
+            keyspace.shared.tracking.forget(session.id, &tracking);
+        }
         if let Some(subscriptions) = session.subscriptions.take() {
             keyspace
                 .shared
@@ -707,6 +719,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
         session.db = waiter.db;
         session.protocol = waiter.protocol;
         session.set_user(waiter.user.clone());
+        session.tracking = waiter.tracking.clone();
         let request = Request {
             args: waiter.args.view(),
             entry: Some(entry),
@@ -870,6 +883,12 @@ impl<'k, L: RawLock> Executor<'k, L> {
                 self.stats.commands[usize::from(entry.id)].ran(ticks);
             }
             None => {}
+        }
+        if let Some(tracking) = &mut session.tracking
+            && session.multi.is_none()
+            && !entry.is_some_and(|entry| entry.full_name.starts_with("client|"))
+        {
+            tracking.is_excepted = false;
         }
         if session.reply_mode != ReplyMode::On {
             withhold(session, entry, out, mark);

@@ -22,6 +22,10 @@ pub trait Host {
     /// Sends a published message or another push to a client.
     fn push(&mut self, to: ClientId, message: &Arc<Push>);
 
+    /// Tells a client that keys have changed which `about` tracks: itself, unless that has its
+    /// messages sent to another.
+    fn invalidate(&mut self, _to: ClientId, _about: ClientId, _: &Arc<Push>) {}
+
     /// A blocked client was served: `reply` is its reply, in its own protocol.
     fn serve(&mut self, to: ClientId, reply: &[u8]);
 

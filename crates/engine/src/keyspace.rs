@@ -24,6 +24,7 @@ use crate::object::{Hash, Object};
 use crate::pubsub::{ChannelKind, Registry};
 use crate::session::Subscriptions;
 use crate::stats::KeyspaceStats;
+use crate::tracking;
 use crate::wheel::Wheel;
 
 /// A value bigger than this is freed in slices, off the locks.
@@ -729,6 +730,8 @@ pub struct Shared {
     pub table: crate::Table,
     /// Who listens to which channel.
     pub pubsub: Registry,
+    /// Who caches which keys.
+    pub tracking: tracking::Registry,
     /// The hash function's secret.
     pub seed: Seed,
     /// Stripe of a hash: `hash >> stripe_shift`.
@@ -827,6 +830,7 @@ impl<L: RawLock> Keyspace<L> {
         let shared = Arc::new(Shared {
             table,
             pubsub: Registry::default(),
+            tracking: tracking::Registry::default(),
             seed,
             stripe_shift: 64 - bits,
             lsn: AtomicU64::new(0),

@@ -32,6 +32,7 @@ pub mod session;
 pub mod settings;
 pub mod snapshot;
 pub mod stats;
+pub mod tracking;
 pub mod wheel;
 
 pub use context::Context;

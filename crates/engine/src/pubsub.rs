@@ -24,16 +24,36 @@ const SHARDS: usize = 64;
 /// A message on its way: encoded for a protocol when the first receiver needs it.
 #[derive(Debug)]
 pub struct Push {
-    words: Vec<Box<[u8]>>,
+    body: Body,
     resp2: OnceLock<Arc<[u8]>>,
     resp3: OnceLock<Arc<[u8]>>,
 }
 
+#[derive(Debug)]
+enum Body {
+    /// The kind first.
+    Words(Vec<Box<[u8]>>),
+    /// Keys that have changed; none means all.
+    Invalidation(Option<Vec<Box<[u8]>>>),
+}
+
+/// The channel that invalidations seem to come from where the protocol has no push messages.
+const INVALIDATIONS: &str = "__redis__:invalidate";
+
 impl Push {
     /// A push message of these words, the kind first.
     pub fn new(words: &[&[u8]]) -> Arc<Self> {
+        Self::of(Body::Words(words.iter().map(|&word| word.into()).collect()))
+    }
+
+    /// Says that keys have changed, or, with none, that all may have.
+    pub fn invalidation(keys: Option<Vec<Box<[u8]>>>) -> Arc<Self> {
+        Self::of(Body::Invalidation(keys))
+    }
+
+    fn of(body: Body) -> Arc<Self> {
         Arc::new(Self {
-            words: words.iter().map(|&word| word.into()).collect(),
+            body,
             resp2: OnceLock::new(),
             resp3: OnceLock::new(),
         })
@@ -41,7 +61,10 @@ impl Push {
 
     /// Its kind, and the channel or pattern that brought it.
     pub fn topic(&self) -> (&[u8], &[u8]) {
-        let word = |index: usize| self.words.get(index).map_or(&[][..], |word| word);
+        let Body::Words(words) = &self.body else {
+            return (b"invalidate", b"");
+        };
+        let word = |index: usize| words.get(index).map_or(&[][..], |word| word);
         (word(0), word(1))
     }
 
@@ -54,8 +77,28 @@ impl Push {
         cell.get_or_init(|| {
             let mut out = Output::default();
             let mut writer = Writer::new(&mut out, protocol);
-            writer.push(self.words.len());
-            self.words.iter().for_each(|word| writer.bulk(word));
+            match &self.body {
+                Body::Words(words) => {
+                    writer.push(words.len());
+                    words.iter().for_each(|word| writer.bulk(word));
+                }
+                Body::Invalidation(keys) => {
+                    if protocol == Protocol::Resp3 {
+                        writer.push(2);
+                        writer.text("invalidate");
+                    } else {
+                        writer.array(3);
+                        writer.text("message");
+                        writer.text(INVALIDATIONS);
+                    }
+                    let Some(keys) = keys else {
+                        writer.null();
+                        return out.since(0).into();
+                    };
+                    writer.array(keys.len());
+                    keys.iter().for_each(|key| writer.bulk(key));
+                }
+            }
             out.since(0).into()
         })
     }

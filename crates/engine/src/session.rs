@@ -11,6 +11,7 @@ use crate::acl::{self, Rights, User};
 use crate::blocking::Waiter;
 use crate::host::ClientId;
 use crate::pubsub::Push;
+use crate::tracking::Tracking;
 
 /// Bytes that the commands queued by one MULTI may take.
 pub const MULTI_BYTES_MAX: usize = 1 << 30;
@@ -52,6 +53,8 @@ pub struct Session {
     pub reply_mode: ReplyMode,
     /// Close it when its output is sent.
     pub closing: bool,
+    /// CLIENT TRACKING ON.
+    pub tracking: Option<Box<Tracking>>,
     /// HIMPORT PREPARE: lists of fields, by their names.
     pub fieldsets: Option<Box<Fieldsets>>,
 }
@@ -157,6 +160,7 @@ impl Session {
             last_command: u16::MAX,
             reply_mode: ReplyMode::On,
             closing: false,
+            tracking: None,
             fieldsets: None,
         }
     }

@@ -10,6 +10,8 @@ pub struct Settings {
     pub databases: u32,
     /// `notify-keyspace-events`, as bits of [`crate::notify::Class`].
     pub notify: u32,
+    /// `tracking-table-max-keys`; 0 is no limit.
+    pub tracking_keys_max: u64,
     /// `maxmemory` in bytes; 0 is no limit.
     pub maxmemory: u64,
     /// `maxmemory-policy`.
@@ -98,6 +100,7 @@ impl Default for Settings {
         Self {
             databases: 16,
             notify: 0,
+            tracking_keys_max: 1_000_000,
             maxmemory: 0,
             eviction: Eviction::None,
             eviction_samples: 5,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use engine::session::Session;
+use engine::tracking::{Mode, Tracking};
 use resp::{Decoder, Output, Protocol};
 use socket2::Socket;
 
@@ -181,6 +182,7 @@ impl Client {
             && session.watches.is_empty()
             && session.subscriptions.is_none()
             && session.waiting.is_none()
+            && session.tracking.is_none()
             && session.authenticated
             && !session.monitors
             && !session.no_touch
@@ -204,6 +206,17 @@ impl Client {
         set(session.no_touch, flag::NO_TOUCH);
         set(session.closing, flag::CLOSING);
         set(!session.authenticated, flag::UNAUTHENTICATED);
+        let tracking = session.tracking.as_deref();
+        set(tracking.is_some(), flag::TRACKING);
+        set(
+            tracking.is_some_and(|tracking| tracking.is_broken),
+            flag::BROKEN_REDIRECT,
+        );
+        set(
+            tracking.is_some_and(|tracking| tracking.mode == Mode::Broadcast),
+            flag::BROADCAST,
+        );
+        self.redirect.store(Tracking::told(tracking), relaxed);
         self.flags.store(flags, relaxed);
         let multi = session.multi.as_ref();
         let queued = multi.map_or(-1, |multi| i64::try_from(multi.queued.len()).unwrap_or(0));

@@ -376,6 +376,7 @@ pub fn settings_of(config: &Config) -> Settings {
     Settings {
         databases: config.databases,
         notify: config.notify_keyspace_events,
+        tracking_keys_max: config.tracking_table_max_keys,
         maxmemory: config.maxmemory_bytes,
         eviction: eviction_of(config.maxmemory_policy),
         eviction_samples: config.maxmemory_samples,

@@ -82,6 +82,15 @@ impl Host for ThreadHost {
         self.send(to, Message::Push(to.number, message.clone()));
     }
 
+    fn invalidate(&mut self, to: ClientId, about: ClientId, push: &Arc<Push>) {
+        let message = Message::Invalidate {
+            to: to.number,
+            about,
+            push: push.clone(),
+        };
+        self.send(to, message);
+    }
+
     fn serve(&mut self, to: ClientId, reply: &[u8]) {
         self.send(to, Message::Served(to.number, reply.to_vec()));
     }

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use engine::host::ClientId;
 use engine::pubsub::Push;
 use parking_lot::Mutex;
 use socket2::Socket;
@@ -17,6 +18,17 @@ pub enum Message {
     Accept(Socket, Peer),
     /// A message for one of its clients.
     Push(u64, Arc<Push>),
+    /// Keys have changed that a client caches: it is told itself, or another in its place.
+    Invalidate {
+        /// Who is told.
+        to: u64,
+        /// Who caches them.
+        about: ClientId,
+        /// Which keys.
+        push: Arc<Push>,
+    },
+    /// The client that was to get a client's invalidations is gone: both their numbers.
+    Astray(u64, u64),
     /// The reply of a client of its that was blocked.
     Served(u64, Vec<u8>),
     /// Close a client.

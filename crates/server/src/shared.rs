@@ -181,6 +181,8 @@ pub struct Client {
     pub multi: AtomicI64,
     /// Keys that it watches.
     pub watches: AtomicU32,
+    /// Who gets its invalidations: 0 for itself, -1 where there are none.
+    pub redirect: AtomicI64,
     /// Bytes of its query buffer.
     pub query_bytes: AtomicUsize,
     /// Bytes that its query buffer has room for beside those.
@@ -248,6 +250,12 @@ pub mod flag {
     pub const UNAUTHENTICATED: u32 = 1 << 8;
     /// It came over a Unix socket.
     pub const UNIX: u32 = 1 << 9;
+    /// CLIENT TRACKING.
+    pub const TRACKING: u32 = 1 << 10;
+    /// Whoever was to get its invalidations is gone.
+    pub const BROKEN_REDIRECT: u32 = 1 << 11;
+    /// It tracks in broadcast mode.
+    pub const BROADCAST: u32 = 1 << 12;
     /// Those that nothing in its session shows.
     pub const KEPT: u32 = NO_EVICT | UNIX;
 }
@@ -302,6 +310,7 @@ impl Client {
             subscriptions: Default::default(),
             multi: AtomicI64::new(-1),
             watches: AtomicU32::new(0),
+            redirect: AtomicI64::new(-1),
             query_bytes: AtomicUsize::new(0),
             query_free: AtomicUsize::new(0),
             argv_bytes: AtomicUsize::new(0),

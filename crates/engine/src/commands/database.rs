@@ -86,7 +86,7 @@ fn flushall(
             flush(cx, index, db);
         }
     }
-    cx.effects.changes += 1;
+    cx.changed_all();
     out.ok();
     Ok(())
 }
@@ -122,7 +122,7 @@ fn flushdb(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result
     for index in 0..cx.keyspace.count() {
         flush(cx, index, cx.session.db);
     }
-    cx.effects.changes += 1;
+    cx.changed_all();
     out.ok();
     Ok(())
 }
@@ -172,7 +172,7 @@ fn swapdb(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
         for index in 0..cx.keyspace.count() {
             swap(cx, index, first, second);
         }
-        cx.effects.changes += 1;
+        cx.changed_all();
     }
     out.ok();
     Ok(())

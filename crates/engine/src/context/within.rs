@@ -78,6 +78,9 @@ impl Context<'_> {
             known_hash: None,
         };
         let result = (handler.run)(&mut cx, args, &mut writer);
+        if cx.session.tracking.is_some() {
+            cx.remember_reads(entry, args);
+        }
         self.effects.retry_ms = None;
         let changed = self.note_effects(entry, db, args, before);
         if let Err(error) = result {

@@ -44,6 +44,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
         let stripe = held.get_mut(index);
         let is_heard = !stripe.waiters.is_empty()
             || !stripe.watchers.is_empty()
+            || keyspace.shared.tracking.is_on()
             || settings.notify & Class::EXPIRED.0 != 0
             || keyspace.shared.log_is_read.load(Ordering::Relaxed);
         if !is_heard {

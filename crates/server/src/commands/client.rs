@@ -21,6 +21,9 @@ use crate::shared::{Client, flag};
 
 mod filter;
 mod line;
+mod tracking;
+
+pub(super) use tracking::stop as stop_tracking;
 
 /// The family.
 pub(super) const COMMANDS: &[Command] = &[CLIENT];
@@ -32,9 +35,9 @@ const CLIENT: Command = Command {
     summary: "Inspects and steers the connections of clients.",
     arity: Arity::at_least(2),
     ..Command::container(&[
-        CLIENT_CACHING,
+        tracking::CLIENT_CACHING,
         CLIENT_GETNAME,
-        CLIENT_GETREDIR,
+        tracking::CLIENT_GETREDIR,
         CLIENT_HELP,
         CLIENT_ID,
         CLIENT_INFO,
@@ -46,38 +49,12 @@ const CLIENT: Command = Command {
         CLIENT_REPLY,
         CLIENT_SETINFO,
         CLIENT_SETNAME,
-        CLIENT_TRACKING,
-        CLIENT_TRACKINGINFO,
+        tracking::CLIENT_TRACKING,
+        tracking::CLIENT_TRACKINGINFO,
         CLIENT_UNBLOCK,
         CLIENT_UNPAUSE,
     ])
 };
-
-const CLIENT_CACHING: Command = Command {
-    name: "caching",
-    group: Group::Connection,
-    since: "6.0.0",
-    summary: "Says whether the next command's keys are tracked.",
-    complexity: "O(1)",
-    arity: Arity::exactly(3),
-    flags: Flags::NOSCRIPT.with(Flags::LOADING).with(Flags::STALE),
-    acl: Acl::CONNECTION,
-    args: &[one_of("mode", &[flag("YES"), flag("NO")])],
-    reply: &[Shape::Ok],
-    ..runs(client_caching)
-};
-
-fn client_caching(
-    _: &mut Context<'_>,
-    _: Args<'_>,
-    _: &mut Writer<'_>,
-) -> Result<(), CommandError> {
-    // It would have an effect only on a connection that tracks, and none can yet.
-    Err(CommandError::text(
-        "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or \
-         OPTOUT mode enabled",
-    ))
-}
 
 const CLIENT_GETNAME: Command = Command {
     name: "getname",
@@ -103,28 +80,6 @@ fn client_getname(
     } else {
         out.bulk(&name);
     }
-    Ok(())
-}
-
-const CLIENT_GETREDIR: Command = Command {
-    name: "getredir",
-    group: Group::Connection,
-    since: "6.0.0",
-    summary: "Returns the client that receives this connection's invalidations.",
-    complexity: "O(1)",
-    arity: Arity::exactly(2),
-    flags: Flags::NOSCRIPT.with(Flags::LOADING).with(Flags::STALE),
-    acl: Acl::CONNECTION,
-    reply: &[Shape::Int],
-    ..runs(client_getredir)
-};
-
-fn client_getredir(
-    _: &mut Context<'_>,
-    _: Args<'_>,
-    out: &mut Writer<'_>,
-) -> Result<(), CommandError> {
-    out.int(-1);
     Ok(())
 }
 
@@ -624,86 +579,6 @@ fn client_setname(
     check_name(args.at(2), "Client names")?;
     own(cx).names.lock().name = args.at(2).into();
     out.ok();
-    Ok(())
-}
-
-const CLIENT_TRACKING: Command = Command {
-    name: "tracking",
-    group: Group::Connection,
-    since: "6.0.0",
-    summary: "Switches invalidation messages for this connection on or off.",
-    complexity: "O(1)",
-    arity: Arity::at_least(3),
-    flags: Flags::NOSCRIPT.with(Flags::LOADING).with(Flags::STALE),
-    acl: Acl::CONNECTION,
-    args: &[
-        one_of("status", &[flag("ON"), flag("OFF")]),
-        int("client-id").token("REDIRECT").optional(),
-        string("prefix").token("PREFIX").optional().multiple_token(),
-        flag("BCAST").optional(),
-        flag("OPTIN").optional(),
-        flag("OPTOUT").optional(),
-        flag("NOLOOP").optional(),
-    ],
-    reply: &[Shape::Ok],
-    ..runs(client_tracking)
-};
-
-fn client_tracking(
-    _: &mut Context<'_>,
-    args: Args<'_>,
-    out: &mut Writer<'_>,
-) -> Result<(), CommandError> {
-    let on = on_or_off(args)?;
-    let mut at = 3;
-    while at < args.len() {
-        let takes_value = args.is(at, "REDIRECT") || args.is(at, "PREFIX");
-        let is_flag = ["BCAST", "OPTIN", "OPTOUT", "NOLOOP"]
-            .iter()
-            .any(|option| args.is(at, option));
-        if takes_value && at + 1 < args.len() {
-            at += 2;
-        } else if is_flag {
-            at += 1;
-        } else {
-            return Err(CommandError::Syntax);
-        }
-    }
-    if on {
-        return Err(CommandError::text(
-            "ERR this server does not track keys yet: CLIENT TRACKING can only be OFF",
-        ));
-    }
-    out.ok();
-    Ok(())
-}
-
-const CLIENT_TRACKINGINFO: Command = Command {
-    name: "trackinginfo",
-    group: Group::Connection,
-    since: "6.2.0",
-    summary: "Describes how this connection tracks keys.",
-    complexity: "O(1)",
-    arity: Arity::exactly(2),
-    flags: Flags::NOSCRIPT.with(Flags::LOADING).with(Flags::STALE),
-    acl: Acl::CONNECTION,
-    reply: &[Shape::Map],
-    ..runs(client_trackinginfo)
-};
-
-fn client_trackinginfo(
-    _: &mut Context<'_>,
-    _: Args<'_>,
-    out: &mut Writer<'_>,
-) -> Result<(), CommandError> {
-    out.map(3);
-    out.text("flags");
-    out.set(1);
-    out.text("off");
-    out.text("redirect");
-    out.int(-1);
-    out.text("prefixes");
-    out.array(0);
     Ok(())
 }
 

@@ -206,6 +206,7 @@ fn reset(cx: &mut Context<'_>, _: Args<'_>, out: &mut Writer<'_>) -> Result<(), 
     transactions::forget_watches(cx);
     pubsub::forget_subscriptions(cx);
     super::monitor::stop(cx);
+    super::client::stop_tracking(cx);
     let users = &ThreadHost::of(cx).shared.users;
     let (is_open, default) = (users.is_open(), users.default_user());
     let session = &mut *cx.session;

@@ -47,6 +47,8 @@ pub struct Settings {
     /// `None` keeps users in the configuration.
     pub aclfile: Option<PathBuf>,
     pub acllog_max_len: u64,
+    /// `tracking-table-max-keys`.
+    pub tracking_table_max_keys: u64,
     /// Whether a new user may use every channel.
     pub acl_pubsub_default: bool,
     pub protected_mode: bool,
@@ -252,6 +254,7 @@ impl Settings {
             requirepass: Some(from.text("requirepass")).filter(|text| !text.is_empty()),
             aclfile: from.path("aclfile"),
             acllog_max_len: from.number("acllog-max-len"),
+            tracking_table_max_keys: from.number("tracking-table-max-keys"),
             acl_pubsub_default: from.choice("acl-pubsub-default") != 0,
             protected_mode: from.on("protected-mode"),
             enable_debug_command: from.access("enable-debug-command"),

@@ -316,7 +316,7 @@ const CLIENTS: Group = Group {
              share of maxmemory, 0 is no limit.",
         ),
         integer("tracking-table-max-keys", "1000000", 0, I64)
-            .later("Keys remembered for client-side caching; 0 is no limit."),
+            .acts("Keys remembered for client-side caching; 0 is no limit."),
     ],
 };
 

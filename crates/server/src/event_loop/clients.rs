@@ -26,6 +26,17 @@ fn keeps_its_rights(session: &mut Session) -> bool {
             .is_none_or(|all| session.rights().allow_subscriptions(all))
 }
 
+/// Whether a session can be told that keys have changed which `about` caches: push messages need
+/// RESP3; another's come as messages to subscribers in RESP2, too.
+fn hears_invalidation(session: &Session, about: ClientId) -> bool {
+    let is_another = match &session.tracking {
+        _ if session.id != about => true,
+        Some(tracking) => tracking.redirect.is_some(),
+        None => return false,
+    };
+    session.protocol == Protocol::Resp3 || is_another && session.subscriptions.is_some()
+}
+
 const DENIED: &[u8] = b"-DENIED Tidemill is running in protected mode: it accepts only local \
 connections because no password is set. To connect from elsewhere, set a password (requirepass), \
 or, if the network is trusted, turn protected mode off (CONFIG SET protected-mode no from a local \
@@ -329,7 +340,16 @@ impl<L: RawLock> EventLoop<'_, L> {
                 }
                 continue;
             }
+            if let Message::Invalidate { to, about, .. } = &message
+                && *to != about.number
+                && self.connections.get(*to).is_none()
+            {
+                self.host.send(*about, Message::Astray(about.number, *to));
+                continue;
+            }
             let (Message::Push(number, _)
+            | Message::Invalidate { to: number, .. }
+            | Message::Astray(number, _)
             | Message::Served(number, _)
             | Message::Kill(number)
             | Message::Unblock(number, _)) = message
@@ -357,6 +377,8 @@ impl<L: RawLock> EventLoop<'_, L> {
         let number = connection.session.id.number;
         let is_own = |message: &Message| match message {
             Message::Push(to, _)
+            | Message::Invalidate { to, .. }
+            | Message::Astray(to, _)
             | Message::Served(to, _)
             | Message::Kill(to)
             | Message::Unblock(to, _) => *to == number,
@@ -375,6 +397,24 @@ impl<L: RawLock> EventLoop<'_, L> {
         match message {
             Message::Push(_, push) => {
                 out.push_shared(push.encoded(connection.session.protocol));
+            }
+            Message::Invalidate { about, push, .. } => {
+                if hears_invalidation(&connection.session, about) {
+                    out.push_shared(push.encoded(connection.session.protocol));
+                }
+            }
+            Message::Astray(_, to) => {
+                let session = &mut connection.session;
+                let Some(tracking) = &mut session.tracking else {
+                    return;
+                };
+                tracking.is_broken = true;
+                if session.protocol == Protocol::Resp3 {
+                    let mut writer = resp::Writer::new(out, session.protocol);
+                    writer.push(2);
+                    writer.text("tracking-redir-broken");
+                    writer.int(i64::try_from(to).unwrap_or(i64::MAX));
+                }
             }
             Message::Served(_, reply) => {
                 self.forget_deadline(connection);

@@ -307,6 +307,7 @@ fn run(
     let mut session = Session::new(cx.session.id, true);
     session.db = cx.session.db;
     session.no_touch = cx.session.no_touch;
+    session.tracking.clone_from(&cx.session.tracking);
     session.set_user(cx.session.user().clone());
     let host = ThreadHost::of(cx);
     let stats = host.shared.stats[usize::from(host.thread)].clone();

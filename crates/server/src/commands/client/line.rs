@@ -18,6 +18,9 @@ const LETTERS: &[(u32, char)] = &[
     (flag::PUBSUB, 'P'),
     (flag::MULTI, 'x'),
     (flag::BLOCKED, 'b'),
+    (flag::TRACKING, 't'),
+    (flag::BROKEN_REDIRECT, 'R'),
+    (flag::BROADCAST, 'B'),
     (flag::DIRTY, 'd'),
     (flag::CLOSING, 'c'),
     (flag::UNIX, 'U'),
@@ -80,7 +83,8 @@ pub(super) fn of(client: &Client, now_ms: u64, keys: &Keys) -> Vec<u8> {
     line.extend_from_slice(&names.user);
     let _ = write!(
         line,
-        " redir=-1 resp={} lib-name=",
+        " redir={} resp={} lib-name=",
+        client.redirect.load(relaxed),
         client.protocol.load(relaxed)
     );
     line.extend_from_slice(shown_part(&names.library));

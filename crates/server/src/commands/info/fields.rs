@@ -198,7 +198,9 @@ const CLIENTS: &[Field] = &[
     ("blocked_clients", |facts| {
         show(facts.shared.keys.blocked_clients.load(Ordering::Relaxed))
     }),
-    ("tracking_clients", zero),
+    ("tracking_clients", |facts| {
+        show(facts.shared.keys.tracking.clients())
+    }),
     ("pubsub_clients", |facts| show(facts.clients.pubsub)),
     ("watching_clients", |facts| show(facts.clients.watching)),
     ("clients_in_timeout_table", zero),
@@ -546,9 +548,15 @@ const STATS: &[Field] = &[
     ("active_defrag_key_misses", zero),
     ("total_active_defrag_time", zero),
     ("current_active_defrag_time", zero),
-    ("tracking_total_keys", zero),
-    ("tracking_total_items", zero),
-    ("tracking_total_prefixes", zero),
+    ("tracking_total_keys", |facts| {
+        show(facts.shared.keys.tracking.keys())
+    }),
+    ("tracking_total_items", |facts| {
+        show(facts.shared.keys.tracking.items())
+    }),
+    ("tracking_total_prefixes", |facts| {
+        show(facts.shared.keys.tracking.prefixes())
+    }),
     ("unexpected_error_replies", zero),
     ("total_error_replies", |facts| {
         let stats = facts.shared.stats.iter();
