@@ -360,7 +360,9 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             let stripes = &self.executor.keyspace().stripes;
             let mut guard = stripes.acquire(stripes.all());
             let held = &mut guard.held();
+            sys::interrupts_end(true);
             if persistence::stop(&self.shared, &config, held, wanted, flags.force).is_err() {
+                sys::interrupts_end(false);
                 warning!(
                     "{name} received but errors trying to shut down the server, check the logs for \
                      more information"

@@ -281,6 +281,24 @@ impl Signals {
     }
 }
 
+/// Whether SIGINT ends the process at once, or comes with the other signals: who asks a second time
+/// does not want to wait for what the first began.
+pub fn interrupts_end(at_once: bool) {
+    let how = if at_once {
+        libc::SIG_UNBLOCK
+    } else {
+        libc::SIG_BLOCK
+    };
+    // SAFETY: the set is initialised by sigemptyset before use; the signal's action is the default
+    // one, which runs no code of this process.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGINT);
+        libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut());
+    }
+}
+
 /// Has this thread step back behind others where there are fewer cores than work.
 pub fn step_back() {
     // SAFETY: the call takes numbers alone; 0 is the calling thread. Where it is refused, all stays

@@ -1,6 +1,7 @@
 //! Writing a file so that it is there whole or not at all.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crc::{Digest, Table};
 use engine::dump::{CHECKSUM, Damaged, Sink, Unwritable, compress_marked};
@@ -217,9 +218,12 @@ impl<W: Write> Saver<W> {
     }
 }
 
-/// The name of a file in the making.
+/// A name for a file in the making that no other of this process has: a snapshot and the base of a
+/// log may be written at the same time.
 pub fn temporary_name() -> String {
-    format!("temp-{}.rdb", std::process::id())
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    format!("temp-{}-{number}.rdb", std::process::id())
 }
 
 /// Makes the file `name`: all that `fill` writes, or nothing. A file that had the name is replaced

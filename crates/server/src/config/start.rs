@@ -1,6 +1,6 @@
 //! Reading the configuration at start: the command line, files, and standard input.
 //!
-//! `[FILE] [--directive value...]... [-]`. The file is read first, then standard input, then the
+//! `[FILE] [--directive value...]... [-]`; the `-` may stand in the file's place, too. The file is read first, then standard input, then the
 //! options; what comes later wins, but for `save`, whose pairs add up until `save ""` clears them.
 //! An option takes the argument after it even where that starts with two dashes (`--save` does
 //! not), and further arguments until one does.
@@ -87,7 +87,7 @@ impl fmt::Display for LoadError {
 impl std::error::Error for LoadError {}
 
 /// Reads the configuration. `args` are the arguments after the program's name; `input` is read
-/// only where the last of them is `-`.
+/// only where the first or the last of them is `-`.
 pub fn start(
     args: impl IntoIterator<Item = OsString>,
     input: &mut dyn Read,
@@ -117,9 +117,12 @@ pub fn start(
             _ => {}
         }
     }
-    let from_input = args.last().is_some_and(|last| last == b"-");
-    if from_input {
+    let is_input = |arg: Option<&Vec<u8>>| arg.is_some_and(|arg| arg == b"-");
+    let from_input = is_input(args.last()) || is_input(args.first());
+    if is_input(args.last()) {
         args.pop();
+    } else if from_input {
+        args.remove(0);
     }
     let mut loader = Loader::new();
     let mut file = None;

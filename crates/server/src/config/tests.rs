@@ -592,6 +592,10 @@ fn mistakes_are_named_in_one_line() {
         refused(&["--timeout"]),
         "command line: '--timeout': wrong number of arguments"
     );
+    for args in [["-", "--timeout", "5"], ["--timeout", "5", "-"]] {
+        let error = run(&args, "\n\nhz x\n").expect_err("refused");
+        assert!(error.starts_with("standard input:3: 'hz x': "), "{error}");
+    }
     let error = run(&["-"], "\nhz x\n").expect_err("refused");
     assert!(error.starts_with("standard input:2: 'hz x': "), "{error}");
     let error = run(&["-"], &format!("hz {}\r\x07\n", "x".repeat(500))).expect_err("refused");
