@@ -285,13 +285,27 @@ fn write_object<K: Sink>(
 
 /// The payload of a value; `None` for one whose parts are too big for their form.
 pub fn dump(value: ValueRef<'_, Object>) -> Option<Vec<u8>> {
+    dump_for(Format::Redis8_10, value).ok()
+}
+
+/// The payload of a value for whoever reads `format`.
+///
+/// # Errors
+/// [`Unwritable`] where it has no form there.
+pub fn dump_for(format: Format, value: ValueRef<'_, Object>) -> Result<Vec<u8>, Unwritable> {
+    let version = match format {
+        Format::Redis8_10 => VERSION,
+        Format::Redis7_0 => 10,
+        // What Valkey has in common with Redis 7.2: payloads do not say whose they are.
+        Format::Valkey9_1 => 11,
+    };
     let mut out = Vec::new();
-    let mut forms = Forms::new(Format::Redis8_10, false);
-    write_value(&mut out, &mut forms, None, value).ok()?;
-    out.extend_from_slice(&VERSION.to_le_bytes());
+    let mut forms = Forms::new(format, false);
+    write_value(&mut out, &mut forms, None, value)?;
+    out.extend_from_slice(&version.to_le_bytes());
     let sum = CHECKSUM.checksum(&out);
     out.extend_from_slice(&sum.to_le_bytes());
-    Some(out)
+    Ok(out)
 }
 
 /// The value of a payload.
@@ -301,17 +315,28 @@ pub fn dump(value: ValueRef<'_, Object>) -> Option<Vec<u8>> {
 pub fn load(payload: &[u8], settings: &Settings, seed: &Seed) -> Result<OwnedValue, Refused> {
     let end = payload.len().checked_sub(FOOTER).ok_or(Refused::Footer)?;
     let (content, footer) = payload.split_at(end);
-    let (version, sum) = footer.split_at(2);
-    let summed = CHECKSUM.checksum(&payload[..end + 2]);
-    if u16::from_le_bytes([version[0], version[1]]) > VERSION || sum != summed.to_le_bytes() {
-        return Err(Refused::Footer);
-    }
+    check_footer(payload, footer)?;
     let build = Build {
         settings,
         seed,
         dialect: Dialect::Redis,
     };
     value(content, build).map_err(|Damaged| Refused::Content)
+}
+
+/// Compares the version and the checksum that a payload ends with. A checksum of zero is none: in
+/// the log of Redis 8.10 payloads have that.
+fn check_footer(payload: &[u8], footer: &[u8]) -> Result<(), Refused> {
+    let (version, sum) = footer.split_at(2);
+    let is_known = u16::from_le_bytes([version[0], version[1]]) <= VERSION;
+    let is_right = || {
+        let summed = &payload[..payload.len() - sum.len()];
+        *sum == [0; 8] || sum == CHECKSUM.checksum(summed).to_le_bytes()
+    };
+    match is_known && is_right() {
+        true => Ok(()),
+        false => Err(Refused::Footer),
+    }
 }
 
 fn value(content: &[u8], build: Build<'_>) -> Result<OwnedValue, Damaged> {

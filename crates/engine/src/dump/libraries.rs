@@ -4,7 +4,9 @@
 //! payload: (| 245 1 | string |) for each library, then version and checksum as behind a value
 //! ```
 
-use super::{CHECKSUM, Cursor, FOOTER, Format, Forms, Refused, VERSION, write_string};
+use super::{
+    CHECKSUM, Cursor, FOOTER, Format, Forms, Refused, VERSION, check_footer, write_string,
+};
 
 /// What stands before each library.
 const LIBRARY: u8 = 245;
@@ -30,11 +32,7 @@ pub fn dump_libraries<'a>(sources: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
 pub fn load_libraries(payload: &[u8], string_bytes_max: u64) -> Result<Vec<Vec<u8>>, Refused> {
     let end = payload.len().checked_sub(FOOTER).ok_or(Refused::Footer)?;
     let (content, footer) = payload.split_at(end);
-    let (version, sum) = footer.split_at(2);
-    let summed = CHECKSUM.checksum(&payload[..end + 2]);
-    if u16::from_le_bytes([version[0], version[1]]) > VERSION || sum != summed.to_le_bytes() {
-        return Err(Refused::Footer);
-    }
+    check_footer(payload, footer)?;
     let mut from = Cursor::new(content, string_bytes_max);
     let mut sources = Vec::new();
     while !from.source().is_empty() {

@@ -350,7 +350,7 @@ impl<'a> Addition<'a> {
         }
         if added.trimmed > 0 {
             words.extend([&b"MAXLEN"[..], b"=", length.as_bytes()]);
-            words.push(references_word(self.trim.references()));
+            words.extend(references_word(self.trim.references()));
         }
         words.push(id.as_bytes());
         words.extend(self.fields());

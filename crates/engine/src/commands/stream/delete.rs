@@ -295,13 +295,7 @@ fn xtrim(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
 #[cold]
 fn log_trim(cx: &mut Context<'_>, key: &[u8], length: u64, trim: &Trim) {
     let length = length.to_string();
-    let references = references_word(trim.references());
-    cx.rewrite(&[
-        b"XTRIM",
-        key,
-        b"MAXLEN",
-        b"=",
-        length.as_bytes(),
-        references,
-    ]);
+    let mut words = vec![b"XTRIM", key, b"MAXLEN", b"=", length.as_bytes()];
+    words.extend(references_word(trim.references()));
+    cx.rewrite(&words);
 }

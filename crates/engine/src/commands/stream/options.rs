@@ -18,12 +18,13 @@ pub(super) fn references(word: &[u8]) -> Option<References> {
     .map(|(_, references)| references)
 }
 
-/// The word that [`references`] reads.
-pub(super) fn references_word(references: References) -> &'static [u8] {
+/// The word that [`references`] reads; none where nothing needs to be said, so that servers which
+/// do not know the word can play the log.
+pub(super) fn references_word(references: References) -> Option<&'static [u8]> {
     match references {
-        References::Keep => b"KEEPREF",
-        References::Delete => b"DELREF",
-        References::Acknowledged => b"ACKED",
+        References::Keep => None,
+        References::Delete => Some(b"DELREF"),
+        References::Acknowledged => Some(b"ACKED"),
     }
 }
 
