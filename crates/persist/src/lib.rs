@@ -6,6 +6,7 @@
 
 pub mod aof;
 pub mod check_aof;
+pub mod commands;
 pub mod log;
 pub mod manifest;
 pub mod rdb;

@@ -17,6 +17,8 @@
 //!   file is cut back to there, and a new increment begins with all that was kept. A sync is never
 //!   tried again as if that told anything.
 //! - A new increment is in the manifest before anything in it counts as durable.
+//! - A log without a base ([`Log::open_without_base`]) promises nothing: until it has one, the disk
+//!   holds the manifest of the log before.
 //!
 //! # Why not stop, as Redis does?
 //! Under `always` it ends the process where the disk fails. Reads could have gone on, and most such
@@ -101,6 +103,10 @@ pub struct Log<S: Storage> {
     storage: S,
     layout: Layout,
     manifest: Manifest,
+    /// Whether the manifest is on the disk: not before there is a base.
+    has_base: bool,
+    /// Whether the manifest on the disk may name files of this log.
+    is_named: bool,
     options: Options,
     merger: Merger,
     /// The increment that is written.
@@ -155,10 +161,52 @@ impl<S: Storage> Log<S> {
         lsn: u64,
         now_ms: u64,
     ) -> io::Result<Self> {
-        let mut log = Self {
+        let mut log = Self::new(storage, layout, manifest, options, lsn, now_ms);
+        log.storage.make_directory(&log.layout.directory)?;
+        log.begin()?;
+        Ok(log)
+    }
+
+    /// Begins a log whose base is still to come, with frames after `lsn`. Until [`Log::rebase`] the
+    /// disk holds the log of `old` as it was; then that is history.
+    ///
+    /// # Errors
+    /// Where the increment cannot be written.
+    pub fn open_without_base(
+        storage: S,
+        layout: Layout,
+        mut old: Manifest,
+        options: Options,
+        lsn: u64,
+        now_ms: u64,
+    ) -> io::Result<Self> {
+        let last_base = old.base.as_ref().map_or(0, |base| base.seq);
+        let files: Vec<Entry> = old.files().cloned().collect();
+        (old.base, old.increments) = (None, Vec::new());
+        old.retire(files);
+        let mut log = Self::new(storage, layout, old, options, lsn, now_ms);
+        (log.has_base, log.is_named) = (false, false);
+        log.last_base = last_base;
+        log.storage.make_directory(&log.layout.directory)?;
+        log.storage.sync_directory("")?;
+        log.begin()?;
+        Ok(log)
+    }
+
+    fn new(
+        storage: S,
+        layout: Layout,
+        manifest: Manifest,
+        options: Options,
+        lsn: u64,
+        now_ms: u64,
+    ) -> Self {
+        Self {
             storage,
             layout,
             manifest,
+            has_base: true,
+            is_named: true,
             options,
             merger: Merger::new(lsn + 1),
             file: None,
@@ -182,10 +230,23 @@ impl<S: Storage> Log<S> {
             other_bytes: 0,
             turned_bytes: 0,
             base_bytes: 0,
-        };
-        log.storage.make_directory(&log.layout.directory)?;
-        log.begin()?;
-        Ok(log)
+        }
+    }
+
+    /// Whether the log has a base, without which nothing in it counts.
+    pub fn has_base(&self) -> bool {
+        self.has_base
+    }
+
+    /// Gives up a log that never got a base: its increments are removed, as far as they can be.
+    pub fn discard(mut self) {
+        self.file = None;
+        if !self.is_named {
+            for entry in &self.manifest.increments {
+                // What stays is overwritten by the next log.
+                let _ = self.storage.remove(&self.layout.path(&entry.name));
+            }
+        }
     }
 
     /// Takes frames of one thread, which are in the order of their numbers; hands back an empty
@@ -340,7 +401,10 @@ impl<S: Storage> Log<S> {
         if turns {
             self.turned_bytes = 0;
             let ended = self.durable_bytes + self.recent.len() as u64;
-            self.begin().map_err(|error| ("begin", error))?;
+            // One that has nothing in it yet will do.
+            if ended > 0 {
+                self.begin().map_err(|error| ("begin", error))?;
+            }
             self.other_bytes += ended;
             self.turn_at = None;
             self.pending = Some(self.manifest.last_seq());
@@ -393,6 +457,14 @@ impl<S: Storage> Log<S> {
         self.adopt(entry, file)
     }
 
+    /// Writes the manifest, where the log has a base.
+    fn store(&self, manifest: &Manifest) -> io::Result<()> {
+        match self.has_base {
+            true => manifest.store(&self.storage, &self.layout),
+            false => Ok(()),
+        }
+    }
+
     fn next_entry(&self) -> Entry {
         let seq = self.manifest.last_seq() + 1;
         Entry {
@@ -408,7 +480,7 @@ impl<S: Storage> Log<S> {
         let name = entry.name.clone();
         manifest.increments.push(entry);
         self.storage.sync_directory(&self.layout.directory)?;
-        manifest.store(&self.storage, &self.layout)?;
+        self.store(&manifest)?;
         self.manifest = manifest;
         self.file = Some(file);
         self.events.push(Event::Began(name.clone()));

@@ -63,6 +63,7 @@ impl<S: Storage> Log<S> {
         self.storage.rename(&base.path, &self.layout.path(&name))?;
         // Whatever fails from here on, a manifest that names this base may be on the disk. So no
         // other base gets its name, and the file stays until a manifest without it is there.
+        self.is_named = true;
         let stored = self
             .storage
             .sync_directory(&self.layout.directory)
@@ -72,6 +73,7 @@ impl<S: Storage> Log<S> {
             return Err(error);
         }
         self.manifest = manifest;
+        self.has_base = true;
         self.pending = None;
         self.other_bytes = base.bytes + self.turned_bytes;
         self.turned_bytes = 0;
@@ -103,7 +105,7 @@ impl<S: Storage> Log<S> {
         manifest
             .history
             .retain(|entry| !removed.contains(&self.layout.path(&entry.name)));
-        manifest.store(&self.storage, &self.layout)?;
+        self.store(&manifest)?;
         self.manifest = manifest;
         Ok(())
     }

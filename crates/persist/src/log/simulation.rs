@@ -120,7 +120,11 @@ fn live(disk: &Simulated, chance: &mut Chance, manifest: Manifest, mut lsn: u64)
     let policy = [Policy::Always, Policy::EverySecond, Policy::Never]
         [usize::try_from(chance.below(3)).unwrap()];
     let mut now_ms = 1000;
-    let opened = Log::open(
+    let open = match chance.hits(250) {
+        true => Log::open_without_base,
+        false => Log::open,
+    };
+    let opened = open(
         disk.clone(),
         layout(),
         manifest,
@@ -131,6 +135,7 @@ fn live(disk: &Simulated, chance: &mut Chance, manifest: Manifest, mut lsn: u64)
     let Ok(mut log) = opened else {
         return (lsn, lsn);
     };
+    let first = lsn;
     let bad = chance.below(4);
     disk.set_odds(Odds {
         short: 50 * bad,
@@ -176,7 +181,14 @@ fn live(disk: &Simulated, chance: &mut Chance, manifest: Manifest, mut lsn: u64)
         assert!(log.durable_lsn() <= log.written_lsn() && log.written_lsn() <= lsn);
         log.take_events();
     }
-    (lsn, log.durable_lsn())
+    let promised = match log.has_base() {
+        true => log.durable_lsn(),
+        false => first,
+    };
+    if chance.hits(100) {
+        log.discard();
+    }
+    (lsn, promised)
 }
 
 fn run(seed: u64) {
@@ -227,7 +239,9 @@ fn run(seed: u64) {
         assert!(last >= durable, "seed {seed}: {last} of {durable} promised");
         (lsn, durable) = (last, last);
         manifest = recovered.manifest;
-        manifest.sweep(&disk, &layout()).expect("it is swept");
+        if !manifest.is_empty() {
+            manifest.sweep(&disk, &layout()).expect("it is swept");
+        }
     }
     flip(&disk, &mut chance, &manifest, seed);
 }

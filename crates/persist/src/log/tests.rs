@@ -295,3 +295,52 @@ fn what_a_failed_sync_left_is_on_the_disk_before_it_is_played() {
         assert_eq!(played(&disk, &then.manifest), want, "seed {seed}");
     }
 }
+
+#[test]
+fn until_there_is_a_base_the_log_before_stands() {
+    let disk = Simulated::new(1);
+    let mut log = open(&disk, Policy::Always);
+    log.add(frame(1, 0));
+    log.turn(0, false);
+    let old = log.manifest().clone();
+    drop(log);
+    let on_disk = || Manifest::load(&disk, &layout()).expect("it is read");
+    let begin = || {
+        let always = options(Policy::Always);
+        let began = Log::open_without_base(disk.clone(), layout(), old.clone(), always, 1, 0);
+        let mut log = began.expect("it begins");
+        log.add(frame(2, 0));
+        log.turn_after(2);
+        log.turn(0, false);
+        log.add(frame(3, 0));
+        log.turn(0, false);
+        assert!(!log.has_base());
+        assert_eq!(on_disk(), Some(old.clone()));
+        log
+    };
+    begin().discard();
+    let files = disk.list("appendonlydir").expect("it is listed");
+    assert_eq!(files.len(), 2, "{files:?}");
+    let mut log = begin();
+    log.rebase(&temporary_base(&disk)).expect("it gets a base");
+    assert!(log.has_base());
+    let now = on_disk().expect("it is there");
+    assert_eq!(played(&disk, &now), ["SET k base", "SELECT 0", "SET k 3"]);
+    assert_eq!(log.history().len(), 2);
+    log.discard();
+    assert_eq!(played(&disk, &now).len(), 3);
+}
+
+#[test]
+fn an_increment_without_anything_in_it_needs_no_turn() {
+    let disk = Simulated::new(1);
+    let mut log = open(&disk, Policy::Always);
+    log.turn_after(0);
+    log.turn(0, false);
+    log.rebase(&temporary_base(&disk)).expect("it gets a base");
+    assert_eq!(log.manifest().last_seq(), 1);
+    log.add(frame(1, 0));
+    log.turn(0, false);
+    let want = ["SET k base", "SELECT 0", "SET k 1"];
+    assert_eq!(played(&disk, log.manifest()), want);
+}
