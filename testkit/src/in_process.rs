@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 
 use client::{Decoder, Reply};
 use engine::executor::Executor;
-use engine::host::{ClientId, Host};
+use engine::host::{ClientId, Durable, Host};
 use engine::keyspace::Keyspace;
 use engine::log::Frame;
 use engine::pubsub::Push;
@@ -355,7 +355,8 @@ fn give_up(executor: &mut Executor<'_, NoLock>, open: &mut Connection, with_erro
     if with_error {
         writer.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
     } else {
-        writer.raw(waiter.timeout_reply(open.session.protocol == Protocol::Resp3));
+        let is_resp3 = open.session.protocol == Protocol::Resp3;
+        writer.raw(waiter.timeout_reply(is_resp3, Durable::NoLog));
     }
     deliver(open, &out);
     true

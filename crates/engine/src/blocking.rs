@@ -20,7 +20,7 @@ use resp::{OwnedArgs, Protocol};
 use structure::stripes::StripeSet;
 
 use crate::acl::User;
-use crate::host::ClientId;
+use crate::host::{ClientId, Durable};
 use crate::keyspace::DbKey;
 use crate::object::Kind;
 use crate::tracking::Tracking;
@@ -58,9 +58,32 @@ pub struct Waiter {
     pub fills: Vec<Box<[u8]>>,
     /// How its client tracks keys.
     pub tracking: Option<Box<Tracking>>,
+    /// What it waits for.
+    pub awaits: Awaits,
     /// When to run it again should nothing wake it; [`u64::MAX`] where only others can.
     retry_ms: AtomicU64,
     state: AtomicU8,
+}
+
+/// What a client waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Awaits {
+    /// Keys.
+    #[default]
+    Keys,
+    /// Replicas that have what it wrote: WAIT.
+    Replicas,
+    /// What it wrote, up to this frame of the log, on the disk and on replicas: WAITAOF.
+    Disk {
+        /// The frame.
+        lsn: u64,
+        /// Whether replicas are waited for, too.
+        replicas: bool,
+        /// Whether this server's disk is.
+        local: bool,
+    },
+    /// Something that the host does: it knows what, and answers.
+    Host,
 }
 
 /// Where a waiter stands.
@@ -88,6 +111,22 @@ pub struct Block {
     pub keys: Vec<usize>,
     /// Words to store in place of the command's own: `$` resolved to an id, for example.
     pub replace: Vec<(usize, Vec<u8>)>,
+    /// What is waited for.
+    pub awaits: Awaits,
+}
+
+impl Block {
+    /// A wait for something that no key brings.
+    pub fn without_keys(awaits: Awaits, deadline_ms: Option<u64>) -> Self {
+        Self {
+            deadline_ms,
+            kind: Kind::String,
+            on_missing: false,
+            keys: Vec::new(),
+            replace: Vec::new(),
+            awaits,
+        }
+    }
 }
 
 impl Waiter {
@@ -120,16 +159,21 @@ impl Waiter {
             group,
             fills,
             tracking: None,
+            awaits: block.awaits,
             retry_ms: AtomicU64::new(u64::MAX),
             state: AtomicU8::new(State::Waiting as u8),
         }
     }
 
-    /// What the client gets when its time is up: null, in RESP2 as an array whatever it waited for.
-    pub fn timeout_reply(&self, resp3: bool) -> &'static [u8] {
-        match resp3 {
-            true => b"_\r\n",
-            false => b"*-1\r\n",
+    /// What the client gets when its time is up: null, in RESP2 as an array whatever key it waited
+    /// for; or how many have what it wrote.
+    pub fn timeout_reply(&self, resp3: bool, durable: Durable) -> &'static [u8] {
+        match self.awaits {
+            Awaits::Replicas => b":0\r\n",
+            Awaits::Disk { lsn, .. } if durable.has(lsn) => b"*2\r\n:1\r\n:0\r\n",
+            Awaits::Disk { .. } => b"*2\r\n:0\r\n:0\r\n",
+            Awaits::Keys | Awaits::Host if resp3 => b"_\r\n",
+            Awaits::Keys | Awaits::Host => b"*-1\r\n",
         }
     }
 
@@ -417,6 +461,7 @@ mod tests {
             on_missing: is_group,
             keys: vec![1],
             replace: Vec::new(),
+            awaits: Awaits::Keys,
         };
         let id = ClientId {
             thread: 0,

@@ -370,7 +370,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             self.write_error(session, &error, out);
         }
         if self.effects.changes > 0 {
-            self.log(entry, session.db, request.args, now_ms);
+            self.log(entry, session, request.args, now_ms);
         }
     }
 
@@ -503,6 +503,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
         }
         self.in_transaction = false;
         self.close_frame(now_ms);
+        session.wrote_lsn = self.frames.last_lsn().unwrap_or(session.wrote_lsn);
     }
 
     /// Puts the client to wait under its keys, whose stripes are locked.

@@ -17,6 +17,24 @@ pub struct ClientId {
     pub number: u64,
 }
 
+/// What the disk has of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durable {
+    /// No log is written.
+    NoLog,
+    /// One is begun that has no base yet.
+    Nothing,
+    /// Everything up to this frame.
+    UpTo(u64),
+}
+
+impl Durable {
+    /// Whether the disk has frame `lsn` and what came before.
+    pub fn has(self, lsn: u64) -> bool {
+        matches!(self, Self::UpTo(last) if last >= lsn)
+    }
+}
+
 /// The surroundings of the engine. Called with stripes locked: it must neither wait nor call back.
 pub trait Host {
     /// Sends a published message or another push to a client.
@@ -53,6 +71,11 @@ pub trait Host {
     /// Bytes of memory in use, for `maxmemory`. A host that does not count says 0.
     fn used_bytes(&mut self) -> u64 {
         0
+    }
+
+    /// What the disk has.
+    fn durable(&mut self) -> Durable {
+        Durable::NoLog
     }
 
     /// The host itself, for handlers that belong to it.

@@ -43,6 +43,8 @@ pub struct Session {
     pub subscriptions: Option<Box<Subscriptions>>,
     /// What it waits for.
     pub waiting: Option<Arc<Waiter>>,
+    /// The last frame of the log that it wrote, or one after that.
+    pub wrote_lsn: u64,
     /// MONITOR: it is shown every command, and may touch no key.
     pub monitors: bool,
     /// CLIENT NO-TOUCH: its reads do not count as use.
@@ -155,6 +157,7 @@ impl Session {
             watch_broken: Arc::default(),
             subscriptions: None,
             waiting: None,
+            wrote_lsn: 0,
             monitors: false,
             no_touch: false,
             last_command: u16::MAX,

@@ -70,6 +70,12 @@ pub struct EventLoop<'k, L: RawLock> {
     replaying: Option<Replaying<'k, L>>,
     /// Clients whose replies wait for the disk, and for which frame, in ascending order.
     held: VecDeque<(u64, u64)>,
+    /// Clients that wait until something is on the disk, or done.
+    awaiting: Vec<u64>,
+    /// Whether the disk is to be asked, once it was told of this turn's changes.
+    wants_sync: bool,
+    /// When it may be asked again: Unix milliseconds.
+    next_sync_ms: u64,
     /// Whether commands that write are refused because the log cannot be written.
     refuses_unlogged: bool,
     /// Clients that monitor.
@@ -161,6 +167,9 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             loading: None,
             replaying: None,
             held: VecDeque::new(),
+            awaiting: Vec::new(),
+            wants_sync: false,
+            next_sync_ms: 0,
             refuses_unlogged: false,
             monitors: BTreeSet::new(),
             resumable: Vec::new(),
@@ -230,6 +239,9 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
                 self.replay();
             }
             self.hand_over();
+            if !self.shared.keys.is_serving() && self.host.thread == 0 {
+                self.reload_log();
+            }
             self.network().cycles.add(1);
             if ready > 0 {
                 let ticks = structure::ticks::now().wrapping_sub(began);
@@ -258,6 +270,9 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
         self.release_paused();
         if !self.held.is_empty() {
             self.release_held();
+        }
+        if !self.awaiting.is_empty() {
+            self.release_awaiting();
         }
         while !self.resumable.is_empty() || !self.host.local.is_empty() {
             self.deliver_local();

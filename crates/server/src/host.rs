@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use engine::acl::{Denial, Place, Reason};
-use engine::host::{ClientId, Host};
+use engine::host::{ClientId, Durable, Host};
 use engine::pubsub::Push;
 use engine::session::Session;
 use engine::{Context, Entry};
@@ -152,6 +152,13 @@ impl Host for ThreadHost {
 
     fn used_bytes(&mut self) -> u64 {
         crate::alloc::used_bytes() as u64
+    }
+
+    fn durable(&mut self) -> Durable {
+        match self.config.appendonly {
+            true => self.shared.log.durable(),
+            false => Durable::NoLog,
+        }
     }
 
     fn as_any(&mut self) -> &mut dyn Any {

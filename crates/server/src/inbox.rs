@@ -33,6 +33,8 @@ pub enum Message {
     Served(u64, Vec<u8>),
     /// Close a client.
     Kill(u64),
+    /// What a client waited for was done: its reply.
+    Done(u64, Vec<u8>),
     /// End a client's wait; with an error, or as if its time were up.
     Unblock(u64, bool),
     /// A line for its monitors.

@@ -12,6 +12,8 @@ mod scan;
 mod sort;
 mod wait;
 
+pub use wait::NO_LOG;
+
 use command::arg::*;
 use command::{Acl, Arity, Flags, Group, KeySpec, Shape};
 use resp::{Args, Writer};

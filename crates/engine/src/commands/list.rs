@@ -19,7 +19,7 @@ use structure::list::{Limit, List};
 use structure::listpack::Entry;
 use structure::record::Displaced;
 
-use crate::blocking::Block;
+use crate::blocking::{Awaits, Block};
 use crate::notify::Class;
 use crate::object::{Kind, Object};
 use crate::{Command, CommandError, Context};
@@ -189,6 +189,7 @@ fn wait(cx: &mut Context<'_>, positions: std::ops::Range<usize>, deadline_ms: Op
         on_missing: false,
         keys: positions.collect(),
         replace: Vec::new(),
+        awaits: Awaits::Keys,
     });
 }
 

@@ -17,6 +17,7 @@ use super::Executor;
 use crate::handler::Entry;
 use crate::log::{Frames, write_command};
 use crate::replay;
+use crate::session::Session;
 
 impl<L: RawLock> Executor<'_, L> {
     /// The effects since they were last taken: whoever reads the log takes them at the end of a
@@ -31,12 +32,19 @@ impl<L: RawLock> Executor<'_, L> {
         std::mem::take(&mut self.frames)
     }
 
-    /// A command of database `db` changed something, or found something dead.
+    /// A command of `session` changed something, or found something dead.
     #[inline]
-    pub(super) fn log(&mut self, entry: &Entry, db: u32, args: Args<'_>, now_ms: u64) {
+    pub(super) fn log(
+        &mut self,
+        entry: &Entry,
+        session: &mut Session,
+        args: Args<'_>,
+        now_ms: u64,
+    ) {
         let changes = std::mem::take(&mut self.effects.changes);
         if self.keyspace.shared.log_is_read.load(Ordering::Relaxed) {
-            self.write(changes, entry, db, args, now_ms);
+            self.write(changes, entry, session.db, args, now_ms);
+            session.wrote_lsn = self.frames.last_lsn().unwrap_or(session.wrote_lsn);
         }
     }
 

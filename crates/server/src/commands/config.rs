@@ -234,8 +234,7 @@ fn config_set(
     shared.set_config(changes.config);
     if let Some(before) = before {
         let switched = match is_logged {
-            true => log_thread::first_base(&shared, &cx.keyspace)
-                .and_then(|manifest| log_thread::start(&shared, manifest)),
+            true => log_thread::begin(&shared, cx.shared, &mut cx.keyspace),
             false => {
                 log_thread::stop(&shared);
                 Ok(())

@@ -7,9 +7,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use command::{Arity, Flags, Group, Shape};
+use engine::blocking::{Awaits, Block};
 use engine::error::{SHOWN_BYTES_MAX, shown, shown_up_to};
 use engine::handler::runs_on_all;
-use engine::keyspace::Deadline;
+use engine::keyspace::{Deadline, Phase};
 use engine::notify::Class;
 use engine::object::{Object, transfer};
 use engine::{Command, CommandError, Context};
@@ -88,10 +89,9 @@ fn debug(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
         (b"populate", 3..=5) => populate(cx, args)?,
         (b"protocol", 3) => return protocol(args, out),
         (b"reload", _) => reload(cx, args)?,
-        (b"loadaof" | b"restart" | b"crash-and-recover", _) => {
-            return Err(CommandError::text(
-                "ERR this version has no append-only file to load",
-            ));
+        (b"loadaof", 2) => return load_log(cx),
+        (b"restart" | b"crash-and-recover", _) => {
+            return Err(CommandError::text("ERR this server does not start itself"));
         }
         (b"set-active-expire", 3) => {
             let active = args.at(2) != b"0" && engine::number::int(args.at(2)).is_ok();
@@ -127,6 +127,8 @@ const HELP: &[&str] = &[
     "    Answers with that error.",
     "LISTPACK <key>",
     "    Writes to the log how a small collection is stored.",
+    "LOADAOF",
+    "    Writes the append-only log to its end, forgets all data and loads it again.",
     "LOG <text>",
     "    Writes to the log.",
     "OBJECT <key>",
@@ -191,6 +193,32 @@ fn reload(cx: &mut Context<'_>, args: Args<'_>) -> Result<(), CommandError> {
         CommandError::text("ERR Error trying to load the RDB dump, check server logs.")
     })?;
     notice!("DB reloaded by DEBUG RELOAD");
+    Ok(())
+}
+
+/// Empties everything and has the first thread load the log, as at start; the client waits, the
+/// others are told that the server is loading.
+fn load_log(cx: &mut Context<'_>) -> Result<(), CommandError> {
+    if !cx.may_block {
+        return Err(CommandError::text(
+            "ERR DEBUG LOADAOF cannot be part of a transaction",
+        ));
+    }
+    let shared = ThreadHost::of(cx).shared.clone();
+    if !shared.keys.is_serving() {
+        return Err(CommandError::text("ERR the server is loading already"));
+    }
+    persistence::log_thread::stop(&shared);
+    shared.keys.set_phase(Phase::Loading);
+    for index in 0..cx.keyspace.count() {
+        for db in 0..cx.keyspace.get(index).db_count() {
+            engine::commands::database::flush(cx, index, db);
+        }
+    }
+    shared.scripts.libraries.flush();
+    *shared.persistence.reloads_log_for.lock() = Some(cx.session.id);
+    cx.block(Block::without_keys(Awaits::Host, None));
+    shared.wake_all();
     Ok(())
 }
 

@@ -44,8 +44,13 @@ fn bgrewriteaof(
     out: &mut Writer<'_>,
 ) -> Result<(), CommandError> {
     let shared = ThreadHost::of(cx).shared.clone();
-    if !shared.log.is_on.load(Ordering::Relaxed) {
+    if !shared.config().appendonly {
         return Err(NO_LOG);
+    }
+    if shared.log.is_stopping() {
+        // Another one follows, which begins with a base.
+        out.simple("Background append only file rewriting scheduled");
+        return Ok(());
     }
     match log_thread::rewrite(&shared, cx.shared, &mut cx.keyspace) {
         Ok(()) => out.simple("Background append only file rewriting started"),

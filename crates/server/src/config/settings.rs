@@ -122,6 +122,7 @@ pub struct Settings {
     pub aof_load_truncated: bool,
     pub aof_load_corrupt_tail_max_size_bytes: u64,
     pub aof_timestamp_enabled: bool,
+    pub aof_use_rdb_preamble: bool,
     // Scripts
     pub busy_reply_threshold_ms: u64,
 }
@@ -323,6 +324,7 @@ impl Settings {
             aof_load_truncated: from.on("aof-load-truncated"),
             aof_load_corrupt_tail_max_size_bytes: from.number("aof-load-corrupt-tail-max-size"),
             aof_timestamp_enabled: from.on("aof-timestamp-enabled"),
+            aof_use_rdb_preamble: from.on("aof-use-rdb-preamble"),
             busy_reply_threshold_ms: from.number("busy-reply-threshold"),
         }
     }

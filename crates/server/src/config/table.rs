@@ -577,7 +577,7 @@ const APPENDING: Group = Group {
         integer("aof-load-corrupt-tail-max-size", "0", 0, I64)
             .acts("Bytes of damage at the end that are cut off when loading."),
         switch("aof-use-rdb-preamble", "yes")
-            .accepted("Whether a rewritten file starts with a snapshot; here it always does."),
+            .acts("Whether a rewritten file is a snapshot; commands otherwise."),
         switch("aof-rewrite-incremental-fsync", "yes")
             .accepted("Whether a rewritten file goes to the disk little by little."),
         switch("aof-timestamp-enabled", "no")

@@ -1,6 +1,8 @@
 //! Connections coming and going, and what reaches them from elsewhere.
 
-use engine::host::ClientId;
+use engine::blocking::Awaits;
+use engine::commands::generic::NO_LOG;
+use engine::host::{ClientId, Durable, Host};
 use engine::pubsub::Push;
 use engine::session::ReplyMode;
 use resp::Protocol;
@@ -352,6 +354,7 @@ impl<L: RawLock> EventLoop<'_, L> {
             | Message::Astray(number, _)
             | Message::Served(number, _)
             | Message::Kill(number)
+            | Message::Done(number, _)
             | Message::Unblock(number, _)) = message
             else {
                 continue;
@@ -381,6 +384,7 @@ impl<L: RawLock> EventLoop<'_, L> {
             | Message::Astray(to, _)
             | Message::Served(to, _)
             | Message::Kill(to)
+            | Message::Done(to, _)
             | Message::Unblock(to, _) => *to == number,
             _ => false,
         };
@@ -419,6 +423,7 @@ impl<L: RawLock> EventLoop<'_, L> {
             Message::Served(_, reply) => {
                 self.forget_deadline(connection);
                 connection.session.waiting = None;
+                connection.session.wrote_lsn = self.shared.keys.lsn.load(Ordering::Relaxed);
                 self.answer(connection, &reply, out);
             }
             Message::Kill(_) => {
@@ -434,6 +439,11 @@ impl<L: RawLock> EventLoop<'_, L> {
                 }
             }
             Message::Unblock(_, with_error) => self.unblock(connection, with_error, out),
+            Message::Done(_, reply) => {
+                if self.executor.cancel_wait(&mut connection.session) {
+                    self.answer(connection, &reply, out);
+                }
+            }
             Message::Accept(..) | Message::Monitor(_) | Message::Look => {}
         }
     }
@@ -466,12 +476,19 @@ impl<L: RawLock> EventLoop<'_, L> {
             self.deadlines
                 .remove(&(deadline, connection.session.id.number));
         }
+        let is_resp3 = connection.session.protocol == Protocol::Resp3;
         let mut reply = Output::default();
         let mut writer = resp::Writer::new(&mut reply, connection.session.protocol);
         if with_error {
             writer.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
         } else {
-            writer.raw(waiter.timeout_reply(connection.session.protocol == Protocol::Resp3));
+            let durable = self.host.durable();
+            match waiter.awaits {
+                Awaits::Disk { local: true, .. } if durable == Durable::NoLog => {
+                    writer.error(NO_LOG)
+                }
+                _ => writer.raw(waiter.timeout_reply(is_resp3, durable)),
+            }
         }
         let reply = reply.since(0).to_vec();
         self.answer(connection, &reply, out);
@@ -482,6 +499,10 @@ impl<L: RawLock> EventLoop<'_, L> {
         let number = connection.session.id.number;
         if let Some(deadline) = connection.session.waiting.as_ref().and_then(|w| w.due_ms()) {
             self.deadlines.insert((deadline, number));
+        }
+        let waiting = connection.session.waiting.as_ref();
+        if waiting.is_some_and(|waiter| waiter.awaits != Awaits::Keys) {
+            self.note_wait(number);
         }
     }
 

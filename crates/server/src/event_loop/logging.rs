@@ -1,8 +1,17 @@
-//! This loop's part of the append-only log: handing over frames, holding replies, loading.
+//! This loop's part of the append-only log: handing over frames, holding replies, who waits for the
+//! disk, loading.
 
 use super::*;
-use crate::persistence::{Replaying, log_thread};
+use crate::persistence::Replaying;
+use crate::persistence::log_thread::{self, Begin};
 use engine::CommandError;
+use engine::blocking::Awaits;
+use engine::host::{Durable, Host};
+
+use crate::config::AppendFsync;
+
+/// Milliseconds between two requests to force what was written to the disk.
+const SYNC_ASK_MS: u64 = 50;
 
 impl<L: RawLock> EventLoop<'_, L> {
     /// Hands over what commands of this turn changed.
@@ -10,6 +19,62 @@ impl<L: RawLock> EventLoop<'_, L> {
     pub(super) fn hand_over(&mut self) {
         if !self.executor.frames().is_empty() {
             self.shared.log.put(self.executor.frames());
+        }
+        if self.wants_sync {
+            self.wants_sync = false;
+            self.shared.log.ask_for_sync();
+        }
+    }
+
+    /// A client began to wait for something that no key brings.
+    #[cold]
+    pub(super) fn note_wait(&mut self, number: u64) {
+        self.awaiting.push(number);
+        self.shared.log.waiting.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Answers those whose changes the disk has now, and asks the disk where nobody else would.
+    #[cold]
+    pub(super) fn release_awaiting(&mut self) {
+        let durable = self.host.durable();
+        let mut is_late = false;
+        for number in std::mem::take(&mut self.awaiting) {
+            let Some(mut connection) = self.connections.take(number) else {
+                self.shared.log.waiting.fetch_sub(1, Ordering::Relaxed);
+                continue;
+            };
+            let waiter = connection.session.waiting.as_ref();
+            let (waits, is_done) = match waiter.map_or(Awaits::Keys, |waiter| waiter.awaits) {
+                Awaits::Keys => (false, false),
+                Awaits::Replicas | Awaits::Host => (true, false),
+                Awaits::Disk {
+                    lsn,
+                    replicas,
+                    local,
+                } => {
+                    let has_it = durable.has(lsn);
+                    is_late |= !has_it;
+                    let is_off = durable == Durable::NoLog;
+                    (true, local && is_off || !replicas && has_it)
+                }
+            };
+            if is_done {
+                let mut output = std::mem::take(&mut connection.output);
+                self.unblock(&mut connection, false, &mut output);
+                connection.output = output;
+                self.dirty.push(number);
+            }
+            if waits && !is_done {
+                self.awaiting.push(number);
+            } else {
+                self.shared.log.waiting.fetch_sub(1, Ordering::Relaxed);
+            }
+            self.connections.put(connection);
+        }
+        let nobody_syncs = self.host.config.appendfsync == AppendFsync::No;
+        if is_late && nobody_syncs && self.now_ms >= self.next_sync_ms {
+            self.next_sync_ms = self.now_ms + SYNC_ASK_MS;
+            self.wants_sync = true;
         }
     }
 
@@ -83,7 +148,12 @@ impl<L: RawLock> EventLoop<'_, L> {
             Ok(None) => self.replaying = Some(replaying),
             Ok(Some(manifest)) => {
                 drop(replaying);
-                match log_thread::start(&self.shared, manifest) {
+                let is_kept = self.shared.config().appendonly;
+                let started = match is_kept {
+                    true => log_thread::start(&self.shared, Begin::After(manifest)),
+                    false => Ok(()),
+                };
+                match started {
                     Ok(()) => self.loaded(),
                     Err(error) => self.shared.fail(error),
                 }
@@ -100,7 +170,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         let shared = self.shared.clone();
         self.executor.with_all(|held| {
             let manifest = log_thread::first_base(&shared, held)?;
-            log_thread::start(&shared, manifest)
+            log_thread::start(&shared, Begin::After(manifest))
         })
     }
 
@@ -117,6 +187,11 @@ impl<L: RawLock> EventLoop<'_, L> {
     /// The data is there.
     pub(super) fn loaded(&mut self) {
         self.shared.keys.set_phase(Phase::Serving);
+        if let Some(client) = self.shared.persistence.reloads_log_for.lock().take() {
+            notice!("Append Only File loaded by DEBUG LOADAOF");
+            let done = Message::Done(client.number, b"+OK\r\n".to_vec());
+            return self.host.send(client, done);
+        }
         crate::start::announce(&self.shared.config());
     }
 
@@ -130,12 +205,45 @@ impl<L: RawLock> EventLoop<'_, L> {
         Ok(self.replaying.is_some())
     }
 
+    /// DEBUG LOADAOF has emptied everything: once the log before has ended, loads it. A log that
+    /// cannot be loaded ends the server, as it does at start.
+    #[cold]
+    pub(super) fn reload_log(&mut self) {
+        let waiting = *self.shared.persistence.reloads_log_for.lock();
+        let Some(client) = waiting else { return };
+        if self.is_loading() || self.shared.log.is_on.load(Ordering::Acquire) {
+            return;
+        }
+        match self.begin_replaying() {
+            Ok(true) => {}
+            Ok(false) => {
+                *self.shared.persistence.reloads_log_for.lock() = None;
+                if let Err(error) = self.begin_log() {
+                    return self.shared.fail(error);
+                }
+                self.shared.keys.set_phase(Phase::Serving);
+                warning!("DEBUG LOADAOF: there is no append-only file");
+                let error = b"-ERR Error trying to load the AOF files, check server logs.\r\n";
+                self.host
+                    .send(client, Message::Done(client.number, error.to_vec()));
+            }
+            Err(error) => self.shared.fail(error),
+        }
+    }
+
     /// Rewrites the log where it has grown by the configured share, or that was asked for.
     pub(super) fn rewrite_if_due(&mut self) {
         let log = &self.shared.log;
         let config = &self.host.config;
+        if config.appendonly && !log.is_on.load(Ordering::Acquire) {
+            return self.begin_log_late();
+        }
         let is_rewriting = log.rewrite_since_s.load(Ordering::Relaxed) != 0;
-        if !log.is_on.load(Ordering::Relaxed) || is_rewriting || log.has_failed() {
+        if !log.is_on.load(Ordering::Relaxed)
+            || log.is_stopping()
+            || is_rewriting
+            || log.has_failed()
+        {
             return;
         }
         let size = log.size_bytes.load(Ordering::Relaxed);
@@ -144,13 +252,14 @@ impl<L: RawLock> EventLoop<'_, L> {
         let growth = size.saturating_sub(base).saturating_mul(100) / base;
         let has_grown =
             share > 0 && size > config.auto_aof_rewrite_min_size_bytes && growth >= share;
-        // After one that failed, the next waits for somebody to ask.
-        let may_begin = log.rewrite_failures.load(Ordering::Relaxed) == 0;
+        // After one that failed, the next waits a while.
+        let may_begin = self.now_ms / 1000 >= log.retry_s.load(Ordering::Relaxed);
+        let is_wanted = has_grown || !log.has_base();
         let is_scheduled = log.is_scheduled.load(Ordering::Relaxed);
-        if !(is_scheduled || has_grown && may_begin) || self.shared.snapshots.busy().is_some() {
+        if !(is_scheduled || is_wanted && may_begin) || self.shared.snapshots.busy().is_some() {
             return;
         }
-        if !is_scheduled {
+        if !is_scheduled && has_grown {
             notice!("Starting automatic rewriting of AOF on {growth}% growth");
         }
         let (shared, keys) = (self.shared.clone(), self.shared.keys.clone());
@@ -158,5 +267,18 @@ impl<L: RawLock> EventLoop<'_, L> {
         let _ = self
             .executor
             .with_all(|held| log_thread::rewrite(&shared, &keys, held));
+    }
+
+    /// The log was turned on while another was ending, which has ended now.
+    #[cold]
+    fn begin_log_late(&mut self) {
+        let (shared, keys) = (self.shared.clone(), self.shared.keys.clone());
+        let begun = self
+            .executor
+            .with_all(|held| log_thread::begin(&shared, &keys, held));
+        if let Err(error) = begun {
+            // Without it nothing that is written would be kept.
+            shared.fail(error);
+        }
     }
 }

@@ -12,10 +12,11 @@
 //!   while all stripes are held.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use engine::host::Durable;
 use engine::keyspace::Stripe;
 use engine::log::Frames;
 use parking_lot::{Condvar, Mutex};
@@ -36,6 +37,11 @@ const QUEUE_BYTES_MAX: u64 = 64 << 20;
 const GATHER_MS: u64 = 2;
 /// Milliseconds after which a sync counts as delayed.
 const SYNC_LATE_MS: u64 = 2000;
+/// Seconds before a rewrite is tried again after the first one that failed; twice as many after
+/// each other one.
+const RETRY_S: u64 = 1;
+/// Seconds at most.
+const RETRY_S_MAX: u64 = 600;
 /// Attempts to write what is left when the server stops.
 const LAST_ATTEMPTS: u32 = 3;
 
@@ -45,6 +51,7 @@ enum Order {
     TurnAfter(u64),
     Rebase(Base),
     Abandon,
+    Sync,
     Swept(Vec<String>),
     /// Write all up to this frame, and end.
     Stop(u64),
@@ -65,6 +72,10 @@ pub struct LogThread {
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Whether the log is written.
     pub is_on: AtomicBool,
+    /// Whether it has a base, so that what is on the disk counts.
+    has_base: AtomicBool,
+    /// Whether it was told to end.
+    is_stopping: AtomicBool,
     /// Whether replies wait for the disk.
     is_always: AtomicBool,
     /// The last frame on the disk.
@@ -88,6 +99,10 @@ pub struct LogThread {
     pub rewrite_since_s: AtomicU64,
     /// Whether a rewrite is to follow the snapshot under way.
     pub is_scheduled: AtomicBool,
+    /// When a rewrite may begin by itself again after one that failed: Unix seconds.
+    pub retry_s: AtomicU64,
+    /// Clients that wait until what they wrote is on the disk.
+    pub waiting: AtomicUsize,
     /// Rewrites begun.
     pub rewrites: AtomicU64,
     /// Rewrites that failed since one did not.
@@ -124,10 +139,31 @@ impl LogThread {
         self.is_always.load(Ordering::Relaxed) && lsn > self.durable_lsn.load(Ordering::Acquire)
     }
 
-    /// The last frame on the disk.
+    /// The last frame on the disk that would be there after a crash.
     #[inline]
     pub fn durable_lsn(&self) -> u64 {
         self.durable_lsn.load(Ordering::Acquire)
+    }
+
+    /// Whether it has a base, so that what is on the disk counts.
+    pub fn has_base(&self) -> bool {
+        self.has_base.load(Ordering::Acquire)
+    }
+
+    /// What the disk has, where a log is wanted.
+    pub fn durable(&self) -> Durable {
+        let counts = self.is_on.load(Ordering::Acquire)
+            && self.has_base.load(Ordering::Acquire)
+            && !self.is_stopping();
+        match counts {
+            true => Durable::UpTo(self.durable_lsn()),
+            false => Durable::Nothing,
+        }
+    }
+
+    /// Whether it was told to end.
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Acquire)
     }
 
     /// Whether writing fails at present.
@@ -170,9 +206,20 @@ impl LogThread {
     /// Adopts a changed configuration.
     pub fn configure(&self, config: &Config) {
         self.order(Order::Options(options(config)));
-        let is_always = config.appendfsync == AppendFsync::Always;
-        let is_on = self.is_on.load(Ordering::Relaxed);
-        self.is_always.store(is_always && is_on, Ordering::Release);
+        self.note_policy(config);
+    }
+
+    /// Replies wait where that is asked for and there is something to wait for.
+    fn note_policy(&self, config: &Config) {
+        let is_always = config.appendfsync == AppendFsync::Always
+            && self.is_on.load(Ordering::Relaxed)
+            && self.has_base.load(Ordering::Relaxed);
+        self.is_always.store(is_always, Ordering::Release);
+    }
+
+    /// Asks for what was written to be forced to the disk soon, whatever the policy.
+    pub fn ask_for_sync(&self) {
+        self.order(Order::Sync);
     }
 
     /// Waits for frames, orders or the time.
@@ -199,40 +246,56 @@ impl LogThread {
     }
 }
 
-/// Begins to write the log after `manifest`, with frames after the last one there is now. All
-/// stripes are held, or nothing runs yet.
+/// What a log begins with.
+pub enum Begin {
+    /// The log of a manifest goes on.
+    After(Manifest),
+    /// A base is still to be made; until it is there the files of the manifest stand.
+    WithoutBase(Manifest),
+}
+
+/// Begins to write the log, with frames after the last one there is now. All stripes are held, or
+/// nothing runs yet; the log before has ended.
 ///
 /// # Errors
 /// Where the files cannot be made.
-pub fn start(shared: &Arc<Shared>, manifest: Manifest) -> Result<(), String> {
+pub fn start(shared: &Arc<Shared>, begin: Begin) -> Result<(), String> {
     let config = shared.config();
     let lsn = shared.keys.lsn.load(Ordering::Relaxed);
     let layout = layout(&config);
     let disk = Disk::new(&config.dir);
-    let mut sizes = (0, 0);
-    for entry in manifest.files() {
-        let file = disk.open(&layout.path(&entry.name));
-        let bytes = file.and_then(|file| persist::storage::StorageFile::len(&file));
-        sizes.0 += bytes.unwrap_or(0);
-    }
-    sizes.1 = sizes.0;
     let now_ms = sys::unix_us() / 1000;
-    let mut log = Log::open(disk, layout, manifest, options(&config), lsn, now_ms)
-        .map_err(|error| format!("Can't open the append-only file: {error}"))?;
-    log.note_sizes(sizes.0, sizes.1);
+    let has_base = matches!(begin, Begin::After(_));
+    let mut size = 0;
+    let opened = match begin {
+        Begin::After(manifest) => {
+            for entry in manifest.files() {
+                let file = disk.open(&layout.path(&entry.name));
+                let bytes = file.and_then(|file| persist::storage::StorageFile::len(&file));
+                size += bytes.unwrap_or(0);
+            }
+            Log::open(disk, layout, manifest, options(&config), lsn, now_ms)
+        }
+        Begin::WithoutBase(old) => {
+            Log::open_without_base(disk, layout, old, options(&config), lsn, now_ms)
+        }
+    };
+    let mut log = opened.map_err(|error| format!("Can't open the append-only file: {error}"))?;
+    log.note_sizes(size, size);
     let thread = &shared.log;
     if let Some(last) = thread.thread.lock().take() {
-        // It was told to end before.
         let _ = last.join();
     }
     *thread.queue.lock() = Queue::default();
     thread.durable_lsn.store(lsn, Ordering::Release);
-    thread.base_bytes.store(sizes.1, Ordering::Relaxed);
-    thread.size_bytes.store(sizes.0, Ordering::Relaxed);
+    thread.base_bytes.store(size, Ordering::Relaxed);
+    thread.size_bytes.store(size, Ordering::Relaxed);
     thread.has_failed.store(false, Ordering::Release);
+    thread.is_stopping.store(false, Ordering::Release);
+    thread.has_base.store(has_base, Ordering::Release);
+    thread.retry_s.store(0, Ordering::Relaxed);
     thread.is_on.store(true, Ordering::Release);
-    let is_always = config.appendfsync == AppendFsync::Always;
-    thread.is_always.store(is_always, Ordering::Release);
+    thread.note_policy(&config);
     shared.keys.log_is_read.store(true, Ordering::Relaxed);
     let of_thread = shared.clone();
     let spawned = std::thread::Builder::new()
@@ -240,15 +303,52 @@ pub fn start(shared: &Arc<Shared>, manifest: Manifest) -> Result<(), String> {
         .spawn(move || run(&of_thread, log));
     let handle = spawned.map_err(|error| format!("Can't start the log's thread: {error}"))?;
     *thread.thread.lock() = Some(handle);
-    sweep(shared, &config);
+    if has_base {
+        sweep(shared, &config);
+    }
+    Ok(())
+}
+
+/// Begins a log while the server runs: what is there now becomes its base in the background. Does
+/// nothing where a log is still ending; whoever looks later begins it then. All stripes are held.
+///
+/// # Errors
+/// Where the files cannot be made.
+pub fn begin(
+    shared: &Arc<Shared>,
+    keys: &engine::keyspace::Shared,
+    held: &mut Held<'_, Stripe>,
+) -> Result<(), String> {
+    if shared.log.is_on.load(Ordering::Acquire) {
+        shared.log.is_scheduled.store(true, Ordering::Relaxed);
+        return Ok(());
+    }
+    let config = shared.config();
+    if !config.appendonly {
+        return Ok(());
+    }
+    let old = Manifest::load(&Disk::new(&config.dir), &layout(&config))
+        .map_err(|error| error.to_string())?;
+    start(shared, Begin::WithoutBase(old.unwrap_or_default()))?;
+    if rewrite(shared, keys, held).is_err() {
+        shared.log.is_scheduled.store(true, Ordering::Relaxed);
+        notice!("The AOF begins when the snapshot under way is written");
+    }
     Ok(())
 }
 
 /// Ends the log. All stripes are held.
 pub fn stop(shared: &Shared) {
     shared.keys.log_is_read.store(false, Ordering::Relaxed);
+    let thread = &shared.log;
+    thread.is_stopping.store(true, Ordering::Release);
+    thread.is_scheduled.store(false, Ordering::Relaxed);
+    if shared.snapshots.busy() == Some(Busy::Base) {
+        notice!("The AOF ends: its rewrite is given up");
+        snapshot::abandon(shared);
+    }
     let lsn = shared.keys.lsn.load(Ordering::Relaxed);
-    shared.log.order(Order::Stop(lsn));
+    thread.order(Order::Stop(lsn));
 }
 
 /// Waits for the end of the thread: no loop runs any more.
@@ -267,6 +367,7 @@ fn run(shared: &Arc<Shared>, mut log: Log<Disk>) {
     let mut until = None;
     let mut attempts = 0;
     let mut new_base = None;
+    let mut must_sync = false;
     loop {
         let now_ms = sys::unix_us() / 1000;
         let wait = log.wait_ms(now_ms).map(Duration::from_millis);
@@ -284,6 +385,7 @@ fn run(shared: &Arc<Shared>, mut log: Log<Disk>) {
                 Order::TurnAfter(lsn) => log.turn_after(lsn),
                 Order::Rebase(base) => new_base = Some(base),
                 Order::Abandon => log.abandon(),
+                Order::Sync => must_sync = true,
                 Order::Swept(removed) => {
                     if let Err(error) = log.swept(&removed) {
                         warning!("Can't write the AOF manifest: {error}");
@@ -294,7 +396,8 @@ fn run(shared: &Arc<Shared>, mut log: Log<Disk>) {
         }
         let began_us = sys::unix_us();
         let before = log.durable_lsn();
-        log.turn(began_us / 1000, until.is_some());
+        log.turn(began_us / 1000, until.is_some() || must_sync);
+        must_sync &= log.failure().is_some();
         // It may be there before the frames that it holds.
         if let Some(base) = new_base.take_if(|_| !log.is_turning()) {
             rebase(shared, &mut log, &base);
@@ -302,7 +405,8 @@ fn run(shared: &Arc<Shared>, mut log: Log<Disk>) {
         publish(shared, &mut log, began_us, before);
         if let Some(lsn) = until {
             attempts += u32::from(log.failure().is_some());
-            if log.durable_lsn() >= lsn {
+            // Without a base nothing of it counts.
+            if log.durable_lsn() >= lsn || !log.has_base() {
                 break;
             }
             if attempts > LAST_ATTEMPTS * 500 {
@@ -312,9 +416,11 @@ fn run(shared: &Arc<Shared>, mut log: Log<Disk>) {
             }
         }
     }
-    thread.is_on.store(false, Ordering::Release);
+    log.discard();
     thread.is_always.store(false, Ordering::Release);
     thread.has_failed.store(false, Ordering::Release);
+    thread.is_congested.store(false, Ordering::Relaxed);
+    thread.is_on.store(false, Ordering::Release);
     shared.wake_all();
 }
 
@@ -376,8 +482,15 @@ fn publish(shared: &Shared, log: &mut Log<Disk>, began_us: u64, before: u64) {
         warning!("{pending} bytes wait for the AOF: writes wait until the disk has caught up");
     }
     let durable = log.durable_lsn();
-    thread.durable_lsn.store(durable, Ordering::Release);
-    let is_waited_for = thread.is_always.load(Ordering::Relaxed) && durable > before;
+    if log.has_base() {
+        thread.durable_lsn.store(durable, Ordering::Release);
+        if !thread.has_base.swap(true, Ordering::AcqRel) {
+            thread.note_policy(&shared.config());
+            shared.wake_all();
+        }
+    }
+    let is_waited_for = durable > before
+        && (thread.is_always.load(Ordering::Relaxed) || thread.waiting.load(Ordering::Relaxed) > 0);
     if is_waited_for || was_failed != has_failed || was_congested != is_congested {
         shared.wake_all();
     }
@@ -394,22 +507,17 @@ pub fn rewrite(
 ) -> Result<(), Busy> {
     let config = shared.config();
     let layout = layout(&config);
-    let file = layout.path(&format!("temp-rewriteaof-bg-{}.aof", std::process::id()));
+    let file = layout.path(&temporary_base("rdb"));
     let (of_done, path) = (shared.clone(), file.clone());
-    let done = Box::new(
-        move |written: Result<(u64, u64), rdb::SaveError>| match written {
-            Ok((bytes, _)) => of_done.log.order(Order::Rebase(Base {
-                path,
-                is_snapshot: true,
-                bytes,
-            })),
-            Err(error) => {
-                warning!("Can't write the AOF's base: {error}");
-                of_done.log.order(Order::Abandon);
-                rewrite_ended(&of_done, false);
-            }
-        },
-    );
+    let done = Box::new(move |written: Result<u64, (rdb::SaveError, bool)>| {
+        let made = written.and_then(|bytes| {
+            in_its_form(&of_done, &config, path, bytes).map_err(|error| (error, false))
+        });
+        match made {
+            Ok(base) => of_done.log.order(Order::Rebase(base)),
+            Err((error, is_abandoned)) => given_up(&of_done, &error, is_abandoned),
+        }
+    });
     snapshot::start(shared, keys, held, Target::AofBase { file, done })?;
     let lsn = shared.keys.lsn.load(Ordering::Relaxed);
     let thread = &shared.log;
@@ -420,6 +528,58 @@ pub fn rewrite(
     thread.rewrites.fetch_add(1, Ordering::Relaxed);
     notice!("Background append only file rewriting started");
     Ok(())
+}
+
+/// What a base is called while it is written.
+fn temporary_base(form: &str) -> String {
+    format!("temp-rewriteaof-bg-{}.{form}", std::process::id())
+}
+
+/// Makes commands of a snapshot that is to be the log's base, where that is asked for.
+fn in_its_form(
+    shared: &Shared,
+    config: &Config,
+    snapshot: String,
+    bytes: u64,
+) -> Result<Base, rdb::SaveError> {
+    if config.aof_use_rdb_preamble {
+        return Ok(Base {
+            path: snapshot,
+            is_snapshot: true,
+            bytes,
+        });
+    }
+    let disk = Disk::new(&config.dir);
+    let path = layout(config).path(&temporary_base("aof"));
+    let options = persist::commands::Options {
+        settings: &crate::event_loop::settings_of(config),
+        seed: &shared.keys.seed,
+        format: config.rdb_format,
+        at_s: config
+            .aof_timestamp_enabled
+            .then(|| sys::unix_us() / 1_000_000),
+    };
+    let written = persist::commands::write(&disk, &snapshot, &path, &options);
+    let _ = disk.remove(&snapshot);
+    Ok(Base {
+        path,
+        is_snapshot: false,
+        bytes: written?,
+    })
+}
+
+/// There is no new base.
+fn given_up(shared: &Shared, error: &rdb::SaveError, is_abandoned: bool) {
+    let thread = &shared.log;
+    thread.order(Order::Abandon);
+    if is_abandoned {
+        thread.rewrite_since_s.store(0, Ordering::Relaxed);
+        // It made way for a snapshot that everybody waits for, unless the log ends.
+        let again = !thread.is_stopping.load(Ordering::Acquire);
+        return thread.is_scheduled.store(again, Ordering::Relaxed);
+    }
+    warning!("Can't write the AOF's base: {error}");
+    rewrite_ended(shared, false);
 }
 
 fn rewrite_ended(shared: &Shared, is_ok: bool) {
@@ -434,8 +594,11 @@ fn rewrite_ended(shared: &Shared, is_ok: bool) {
             notice!("Background AOF rewrite finished successfully");
         }
         false => {
-            thread.rewrite_failures.fetch_add(1, Ordering::Relaxed);
-            warning!("Background AOF rewrite terminated with error");
+            let failures = 1 + thread.rewrite_failures.fetch_add(1, Ordering::Relaxed);
+            let rest_s = (RETRY_S << failures.min(10)).min(RETRY_S_MAX);
+            let now_s = sys::unix_us() / 1_000_000;
+            thread.retry_s.store(now_s + rest_s, Ordering::Relaxed);
+            warning!("Background AOF rewrite terminated with error: again in {rest_s} s");
         }
     }
 }
@@ -503,7 +666,7 @@ pub fn first_base(shared: &Shared, held: &Held<'_, Stripe>) -> Result<Manifest, 
     let old = Manifest::load(&disk, &layout).map_err(|error| said(&error))?;
     let mut manifest = old.unwrap_or_default();
     let seq = manifest.base.as_ref().map_or(0, |base| base.seq) + 1;
-    let name = layout.base(seq, true);
+    let name = layout.base(seq, config.aof_use_rdb_preamble);
     let replaced: Vec<Entry> = manifest
         .base
         .take()
@@ -511,18 +674,24 @@ pub fn first_base(shared: &Shared, held: &Held<'_, Stripe>) -> Result<Manifest, 
         .chain(std::mem::take(&mut manifest.increments))
         .collect();
     manifest.retire(replaced);
-    rdb::save(
+    let temporary = layout.path(&temporary_base("rdb"));
+    let bytes = rdb::save(
         &disk,
-        &layout.path(&name),
+        &temporary,
         super::encoder(&config),
         config.rdbchecksum,
         |saver| {
             saver.begin(&super::about(shared, true));
+            for library in shared.scripts.libraries.now().libraries.values() {
+                saver.library(&library.source)?;
+            }
             super::save_keys(saver, held).map(drop)
         },
     )
     .map_err(|error| said(&error))?;
-    disk.sync_directory(&layout.directory)
+    let base = in_its_form(shared, &config, temporary, bytes).map_err(|error| said(&error))?;
+    disk.rename(&base.path, &layout.path(&name))
+        .and_then(|()| disk.sync_directory(&layout.directory))
         .map_err(|error| said(&error))?;
     manifest.base = Some(Entry {
         name,

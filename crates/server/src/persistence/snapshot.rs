@@ -38,8 +38,8 @@ const SELECT: u8 = 0xfe;
 /// Seconds before a snapshot is tried again by itself after one that failed.
 const RETRY_S: u64 = 5;
 
-/// Is told how it went: the length of the file, and the number of the last effect in it.
-pub type Done = Box<dyn FnOnce(Result<(u64, u64), SaveError>) + Send>;
+/// Is told how it went: the length of the file, or why there is none and whether it was given up.
+pub type Done = Box<dyn FnOnce(Result<u64, (SaveError, bool)>) + Send>;
 
 /// What is made of a snapshot.
 pub enum Target {
@@ -347,7 +347,9 @@ fn write_all(shared: &Shared, job: &Job, config: &Config, target: Target) {
             warning!("Can't write the snapshot {name}: {error}");
             warning!("Background saving error");
         }
-        (Target::AofBase { done, .. }, result) => done(result.map(|len| (len, job.cut.lsn))),
+        (Target::AofBase { done, .. }, result) => {
+            done(result.map_err(|error| (error, is_abandoned)));
+        }
     }
     if is_ok || !is_abandoned {
         finish(shared, job, is_ok);

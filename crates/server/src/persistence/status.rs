@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
+use engine::host::ClientId;
 use parking_lot::Mutex;
 
 /// Numbers that one thread writes and any may read.
@@ -35,6 +36,8 @@ pub struct Status {
     pub keys_loaded: AtomicU64,
     /// Keys left out because their time was up.
     pub keys_expired: AtomicU64,
+    /// Who waits for the log to be loaded again: DEBUG LOADAOF.
+    pub reloads_log_for: Mutex<Option<ClientId>>,
     /// Why the server ends.
     pub fatal: Mutex<Option<String>>,
 }

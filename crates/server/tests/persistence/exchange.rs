@@ -6,14 +6,14 @@ use super::data::{Level, fill, walk};
 use super::{Folder, ask, connect, ours, start};
 
 /// The real servers, what they know, and the format that they read.
-const PEERS: [(&str, Level, &str); 4] = [
+pub const PEERS: [(&str, Level, &str); 4] = [
     ("redis-8.10", Level::Everything, "redis-8.10"),
     ("redis-8.2", Level::TimedFields, "redis-7.0"),
     ("redis-7.0", Level::Plain, "redis-7.0"),
     ("valkey-9.1", Level::TimedFields, "valkey-9.1"),
 ];
 
-fn peer(name: &str) -> Option<PathBuf> {
+pub fn peer(name: &str) -> Option<PathBuf> {
     let found = testkit::peer(name);
     if found.is_none() {
         eprintln!("skipped: there is no {name} here (shared/peers/install puts it)");
@@ -21,7 +21,7 @@ fn peer(name: &str) -> Option<PathBuf> {
     found
 }
 
-fn same(one: &[String], other: &[String], what: &str) {
+pub fn same(one: &[String], other: &[String], what: &str) {
     for (a, b) in one.iter().zip(other) {
         assert_eq!(a, b, "{what}");
     }

@@ -4,10 +4,13 @@
 
 mod data;
 mod exchange;
+mod log;
+mod log_exchange;
 mod saving;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use client::{Client, Reply};
 use testkit::Server;
@@ -72,4 +75,38 @@ fn ask(client: &mut Client, command: &str) -> Reply {
     let reply = call(client, &words);
     assert!(!reply.is_error(), "{command}: {reply:?}");
     reply
+}
+
+/// How long anything is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Asks until it is so.
+#[track_caller]
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < end, "never: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// A field of INFO persistence; `None` where there is none.
+fn persistence(client: &mut Client, field: &str) -> Option<String> {
+    let text = ask(client, "INFO persistence").text().expect("text");
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    line.map(str::to_owned)
+}
+
+/// Waits until no rewrite of the log is under way or to come.
+#[track_caller]
+fn until_rewritten(client: &mut Client) {
+    until("the log is rewritten", || {
+        ["aof_rewrite_in_progress", "aof_rewrite_scheduled"]
+            .iter()
+            .all(|field| persistence(client, field).as_deref() == Some("0"))
+    });
+    let status = persistence(client, "aof_last_bgrewrite_status");
+    assert_eq!(status.as_deref(), Some("ok"));
 }

@@ -1,10 +1,13 @@
-//! WAIT and WAITAOF: there are no replicas and there is no log yet, so the answers are known.
+//! WAIT and WAITAOF: until what the connection wrote is where it should be. There are no replicas
+//! yet, so whoever waits for some waits until the time is up.
 
 use command::arg::*;
 use command::{Acl, Arity, Flags, Group, Shape};
 use resp::{Args, Writer};
 
+use crate::blocking::{Awaits, Block};
 use crate::handler::runs;
+use crate::host::Durable;
 use crate::number::{self, timeout_block_ms};
 use crate::{Command, CommandError, Context};
 
@@ -24,11 +27,19 @@ pub(super) const WAIT: Command = Command {
 };
 
 fn wait(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
-    number::int(args.at(1))?;
-    timeout_block_ms(args.at(2), cx.now_ms)?;
-    out.int(0);
+    let replicas = number::int(args.at(1))?;
+    let deadline_ms = timeout_block_ms(args.at(2), cx.now_ms)?;
+    if replicas > 0 && cx.may_block {
+        cx.block(Block::without_keys(Awaits::Replicas, deadline_ms));
+    } else {
+        out.int(0);
+    }
     Ok(())
 }
+
+/// What WAITAOF answers where there is no log to wait for, or no more.
+pub const NO_LOG: &str =
+    "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
 
 pub(super) const WAITAOF: Command = Command {
     name: "waitaof",
@@ -50,17 +61,26 @@ fn waitaof(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result
     if !(0..=1).contains(&local) {
         return Err("ERR value is out of range, value must between 0 and 1".into());
     }
-    if !number::int(args.at(2)).is_ok_and(|replicas| replicas >= 0) {
-        return Err("ERR value is out of range, must be positive".into());
+    let replicas = number::int(args.at(2)).ok().filter(|count| *count >= 0);
+    let replicas = replicas.ok_or("ERR value is out of range, must be positive")?;
+    let deadline_ms = timeout_block_ms(args.at(3), cx.now_ms)?;
+    let durable = cx.host.durable();
+    if local > 0 && durable == Durable::NoLog {
+        return Err(NO_LOG.into());
     }
-    timeout_block_ms(args.at(3), cx.now_ms)?;
-    if local > 0 {
-        return Err(
-            "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.".into(),
-        );
+    let lsn = cx.session.wrote_lsn;
+    let is_durable = durable.has(lsn);
+    if (replicas > 0 || local > 0 && !is_durable) && cx.may_block {
+        let awaits = Awaits::Disk {
+            lsn,
+            replicas: replicas > 0,
+            local: local > 0,
+        };
+        cx.block(Block::without_keys(awaits, deadline_ms));
+        return Ok(());
     }
     out.array(2);
-    out.int(0);
+    out.int(i64::from(is_durable));
     out.int(0);
     Ok(())
 }

@@ -5,7 +5,7 @@ use command::{Acl, Arity, Flags, Group, KeySpec, Shape};
 use resp::{Args, Writer};
 
 use super::{edit, removed};
-use crate::blocking::Block;
+use crate::blocking::{Awaits, Block};
 use crate::handler::runs;
 use crate::number;
 use crate::object::{Kind, write_entry};
@@ -133,6 +133,7 @@ fn wait(
         on_missing: false,
         keys: keys.collect(),
         replace: Vec::new(),
+        awaits: Awaits::Keys,
     });
 }
 

@@ -11,7 +11,7 @@ use structure::stream::{Entry, Stream, StreamId};
 
 use super::id::{self, IdText, write_entry};
 use super::read_stream;
-use crate::blocking::Block;
+use crate::blocking::{Awaits, Block};
 use crate::handler::runs;
 use crate::object::Kind;
 use crate::{Command, CommandError, Context, number};
@@ -272,6 +272,7 @@ impl<'a> Options<'a> {
             on_missing,
             keys: (self.first..self.first + self.streams).collect(),
             replace,
+            awaits: Awaits::Keys,
         }
     }
 }

@@ -414,7 +414,7 @@ const PERSISTENCE: &[Field] = &[
         show(of_persistence(facts, |status| &status.keys_loaded))
     }),
     ("aof_enabled", |facts| {
-        show(u8::from(facts.shared.log.is_on.load(Ordering::Relaxed)))
+        show(u8::from(facts.config.appendonly))
     }),
     ("aof_rewrite_in_progress", |facts| {
         show(u8::from(of_log(facts, |log| &log.rewrite_since_s) != 0))
