@@ -33,6 +33,7 @@ use crate::aof::{LEN, SUM};
 use crate::manifest::{Entry, Kind, Layout, Manifest};
 use crate::storage::{Storage, StorageFile};
 
+mod backup;
 mod merger;
 mod rebase;
 use merger::Merger;
@@ -136,6 +137,8 @@ pub struct Log<S: Storage> {
     failure: Option<Failure>,
     /// Frames up to here go to the file that is there now, later ones to a new one.
     turn_at: Option<u64>,
+    /// Whether that is a new one even where nothing is in the old one.
+    turns_always: bool,
     /// The number of the last base that was tried in this life.
     last_base: u64,
     /// The number of the first increment after a turn that no base has followed yet.
@@ -224,6 +227,7 @@ impl<S: Storage> Log<S> {
             synced_ms: now_ms,
             failure: None,
             turn_at: None,
+            turns_always: false,
             last_base: 0,
             pending: None,
             events: Vec::new(),
@@ -402,11 +406,11 @@ impl<S: Storage> Log<S> {
             self.turned_bytes = 0;
             let ended = self.durable_bytes + self.recent.len() as u64;
             // One that has nothing in it yet will do.
-            if ended > 0 {
+            if ended > 0 || self.turns_always {
                 self.begin().map_err(|error| ("begin", error))?;
             }
             self.other_bytes += ended;
-            self.turn_at = None;
+            (self.turn_at, self.turns_always) = (None, false);
             self.pending = Some(self.manifest.last_seq());
         }
         Ok(())

@@ -41,6 +41,12 @@ pub trait Storage: Send {
     /// What the system says.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
+    /// Gives a file a second name, which must be free.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn link(&self, from: &str, to: &str) -> io::Result<()>;
+
     /// Removes a file.
     ///
     /// # Errors

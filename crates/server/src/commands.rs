@@ -1,6 +1,7 @@
 //! Commands that belong to the server rather than to the keyspace.
 
 mod acl;
+mod backup;
 mod client;
 mod command;
 mod config;
@@ -27,6 +28,7 @@ pub use slowlog::shown_words;
 /// All families of the server.
 pub const FAMILIES: &[&[Command]] = &[
     acl::COMMANDS,
+    backup::COMMANDS,
     client::COMMANDS,
     command::COMMANDS,
     config::COMMANDS,

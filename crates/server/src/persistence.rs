@@ -7,6 +7,7 @@
 //!   are locked when it is written, and whoever gets them afterwards is refused
 //!   ([`Phase::Stopping`]).
 
+pub mod backup;
 mod insert;
 mod load;
 pub mod log_thread;

@@ -58,6 +58,8 @@ pub struct Shared {
     pub pause: Pause,
     /// The append-only log.
     pub log: crate::persistence::log_thread::LogThread,
+    /// The backup.
+    pub backup: crate::persistence::backup::Backup,
     /// How saving and loading stand.
     pub persistence: crate::persistence::Status,
     /// Snapshots in the background.
@@ -380,6 +382,7 @@ impl Shared {
             scripts: Registry::default(),
             pause: Pause::default(),
             log: crate::persistence::log_thread::LogThread::default(),
+            backup: crate::persistence::backup::Backup::default(),
             persistence: crate::persistence::Status::new(crate::sys::unix_us() / 1_000_000),
             snapshots: crate::persistence::Snapshots::default(),
             shutdown: AtomicBool::new(false),

@@ -86,7 +86,7 @@ impl<S: Storage> Log<S> {
     /// so that it is not taken for that of the next base.
     pub fn abandon(&mut self) {
         self.pending = None;
-        self.turn_at = None;
+        (self.turn_at, self.turns_always) = (None, false);
         self.turned_bytes = 0;
     }
 

@@ -344,3 +344,50 @@ fn an_increment_without_anything_in_it_needs_no_turn() {
     let want = ["SET k base", "SELECT 0", "SET k 1"];
     assert_eq!(played(&disk, log.manifest()), want);
 }
+
+#[test]
+fn a_backup_stays_as_it_is() {
+    let disk = Simulated::new(1);
+    let mut log = open(&disk, Policy::Always);
+    log.add(frame(1, 0));
+    log.turn_after(1);
+    log.turn(0, false);
+    log.rebase(&temporary_base(&disk)).expect("it gets a base");
+    log.pin_base("backup").expect("it is pinned");
+    assert!(log.seal("backup").is_err());
+    log.add(frame(2, 0));
+    log.end_after(2);
+    log.turn(0, false);
+    let names = log.seal("backup").expect("it is sealed");
+    assert_eq!(
+        names.last().map(String::as_str),
+        Some("appendonly.aof.manifest")
+    );
+    log.add(frame(3, 0));
+    log.turn_after(3);
+    log.turn(0, false);
+    log.rebase(&temporary_base(&disk))
+        .expect("it gets another base");
+    let history = log.history();
+    history
+        .iter()
+        .for_each(|path| disk.remove(path).expect("it is removed"));
+    log.remove().expect("it is removed");
+    assert!(disk.list("appendonlydir").expect("it is listed").is_empty());
+    disk.lose_power();
+    let layout = Layout {
+        directory: "backup".to_owned(),
+        ..layout()
+    };
+    let manifest = Manifest::load(&disk, &layout).expect("it is read");
+    let manifest = manifest.expect("it is there");
+    for entry in manifest.files() {
+        let path = format!("appendonlydir/{}", entry.name);
+        // The directory that they were removed from may not have come to the disk.
+        let _ = disk.link(&layout.path(&entry.name), &path);
+    }
+    assert_eq!(
+        played(&disk, &manifest),
+        ["SET k base", "SELECT 0", "SET k 2"]
+    );
+}

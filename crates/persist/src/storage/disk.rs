@@ -55,6 +55,10 @@ impl Storage for Disk {
         fs::rename(self.path(from), self.path(to))
     }
 
+    fn link(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::hard_link(self.path(from), self.path(to))
+    }
+
     fn remove(&self, name: &str) -> io::Result<()> {
         fs::remove_file(self.path(name))
     }
@@ -143,6 +147,9 @@ mod tests {
         file.sync().unwrap();
         disk.sync_directory("inner").unwrap();
         disk.append("inner/a").unwrap().write_all(b"two").unwrap();
+        disk.link("inner/a", "inner/c").unwrap();
+        assert!(disk.link("inner/a", "inner/c").is_err());
+        disk.remove("inner/c").unwrap();
         disk.rename("inner/a", "inner/b").unwrap();
         assert_eq!(disk.list("inner").unwrap(), ["b"]);
         let mut file = disk.append("inner/b").unwrap();

@@ -315,6 +315,20 @@ impl Storage for Simulated {
         Ok(())
     }
 
+    fn link(&self, from: &str, to: &str) -> io::Result<()> {
+        self.fails(true)?;
+        let inode = {
+            let state = self.state();
+            if state.names.contains_key(to) {
+                return Err(ErrorKind::AlreadyExists.into());
+            }
+            let inode = state.names.get(from).copied();
+            inode.ok_or(ErrorKind::NotFound)?
+        };
+        self.rename_to(Naming::Link(to.to_owned(), inode));
+        Ok(())
+    }
+
     fn remove(&self, name: &str) -> io::Result<()> {
         self.fails(true)?;
         self.file(name)?;

@@ -14,7 +14,7 @@ use resp::{Args, Writer};
 
 use crate::config::{Config, ConfigError};
 use crate::host::ThreadHost;
-use crate::persistence::log_thread;
+use crate::persistence::{backup, log_thread};
 use crate::shared::Shared;
 use crate::{log, sys, warning};
 
@@ -234,8 +234,13 @@ fn config_set(
     shared.set_config(changes.config);
     if let Some(before) = before {
         let switched = match is_logged {
-            true => log_thread::begin(&shared, cx.shared, &mut cx.keyspace),
+            true => {
+                // One that is written for a backup stays.
+                shared.backup.owns_log.store(false, Ordering::Relaxed);
+                log_thread::begin(&shared, cx.shared, &mut cx.keyspace)
+            }
             false => {
+                backup::fail_aside(&shared, "appendonly is stopped");
                 log_thread::stop(&shared);
                 Ok(())
             }

@@ -208,6 +208,7 @@ fn load_log(cx: &mut Context<'_>) -> Result<(), CommandError> {
     if !shared.keys.is_serving() {
         return Err(CommandError::text("ERR the server is loading already"));
     }
+    persistence::backup::fail_aside(&shared, "the log is loaded again");
     persistence::log_thread::stop(&shared);
     shared.keys.set_phase(Phase::Loading);
     for index in 0..cx.keyspace.count() {

@@ -47,8 +47,9 @@ fn bgrewriteaof(
     if !shared.config().appendonly {
         return Err(NO_LOG);
     }
-    if shared.log.is_stopping() {
-        // Another one follows, which begins with a base.
+    if shared.log.is_stopping() || shared.backup.holds_rewrites() {
+        // Another log follows, which begins with a base, or the backup's end.
+        shared.log.is_scheduled.store(true, Ordering::Relaxed);
         out.simple("Background append only file rewriting scheduled");
         return Ok(());
     }

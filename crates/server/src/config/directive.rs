@@ -82,6 +82,8 @@ pub enum TextCheck {
     FileName,
     /// A file name without a slash, never empty.
     FileNameNonEmpty,
+    /// The name of a directory without a slash, never empty.
+    DirNameNonEmpty,
     /// Letters, digits, hyphens and dots, fewer than 256.
     HostName,
     /// The same with fewer than 46, or an address.

@@ -116,6 +116,9 @@ pub struct Settings {
     pub appendfsync: AppendFsync,
     pub appendfilename: Box<[u8]>,
     pub appenddirname: Box<[u8]>,
+    pub backupdirname: Box<[u8]>,
+    /// 0 is for ever.
+    pub backup_sealed_ttl_s: u64,
     /// 0 is never.
     pub auto_aof_rewrite_percentage: u32,
     pub auto_aof_rewrite_min_size_bytes: u64,
@@ -319,6 +322,8 @@ impl Settings {
             },
             appendfilename: from.text("appendfilename"),
             appenddirname: from.text("appenddirname"),
+            backupdirname: from.text("backupdirname"),
+            backup_sealed_ttl_s: from.number("backup-sealed-ttl"),
             auto_aof_rewrite_percentage: from.number("auto-aof-rewrite-percentage"),
             auto_aof_rewrite_min_size_bytes: from.bytes("auto-aof-rewrite-min-size"),
             aof_load_truncated: from.on("aof-load-truncated"),

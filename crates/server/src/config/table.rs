@@ -534,11 +534,11 @@ const SAVING: Group = Group {
                 "File to load at start instead: rdb:NAME \
              or aof:NAME.",
             ),
-        text("backupdirname", "backupdir")
+        checked("backupdirname", "backupdir", TextCheck::DirNameNonEmpty)
             .startup()
-            .later("Directory of backups, inside dir."),
+            .acts("Directory of backups (BACKUP), inside dir; CLEANUP removes all files in it."),
         integer("backup-sealed-ttl", "0", 0, I64)
-            .later("Seconds for which a finished backup is kept."),
+            .acts("Seconds for which a finished backup is kept; 0 is until CLEANUP."),
     ],
 };
 
@@ -553,13 +553,9 @@ const APPENDING: Group = Group {
         )
         .startup()
         .acts("First part of the names of the append-only files."),
-        checked(
-            "appenddirname",
-            "appendonlydir",
-            TextCheck::FileNameNonEmpty,
-        )
-        .startup()
-        .acts("Directory of the append-only files, inside dir."),
+        checked("appenddirname", "appendonlydir", TextCheck::DirNameNonEmpty)
+            .startup()
+            .acts("Directory of the append-only files, inside dir."),
         choice(
             "appendfsync",
             "everysec",

@@ -360,13 +360,16 @@ pub fn system_text(error: &std::io::Error) -> Reason {
 fn check_text(name: &str, check: TextCheck, word: &[u8]) -> Result<(), Reason> {
     match check {
         TextCheck::Any => Ok(()),
-        TextCheck::FileNameNonEmpty if word.is_empty() => {
+        TextCheck::FileNameNonEmpty | TextCheck::DirNameNonEmpty if word.is_empty() => {
             Err(format!("{name} can't be empty").into())
         }
         TextCheck::FileName | TextCheck::FileNameNonEmpty if word.contains(&b'/') => {
             Err(format!("{name} can't be a path, just a filename").into())
         }
-        TextCheck::FileName | TextCheck::FileNameNonEmpty => Ok(()),
+        TextCheck::DirNameNonEmpty if word.contains(&b'/') => {
+            Err(format!("{name} can't be a path, just a dirname").into())
+        }
+        TextCheck::FileName | TextCheck::FileNameNonEmpty | TextCheck::DirNameNonEmpty => Ok(()),
         TextCheck::HostName if word.len() >= 256 => {
             Err("Hostnames must be less than 256 characters".into())
         }

@@ -292,6 +292,13 @@ impl<L: RawLock> EventLoop<'_, L> {
 
     /// Looks at what changed in the shared state, while no connection has its turn.
     fn look(&mut self) {
+        let wants_look = &self.shared.backup.wants_look;
+        if self.host.thread == 0
+            && wants_look.load(Ordering::Acquire)
+            && self.shared.keys.is_serving()
+        {
+            self.look_after_backup();
+        }
         if self.config_version != self.shared.config_version.load(Ordering::Acquire) {
             self.adopt_config();
             self.adopt_users(None);

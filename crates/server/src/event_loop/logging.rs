@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::persistence::Replaying;
+use crate::persistence::backup::{self, State};
 use crate::persistence::log_thread::{self, Begin};
 use engine::CommandError;
 use engine::blocking::Awaits;
@@ -125,7 +126,8 @@ impl<L: RawLock> EventLoop<'_, L> {
     /// Has commands that write refused while the log cannot be written, or no more.
     #[inline]
     pub(super) fn refuse_unlogged(&mut self) {
-        let has_failed = self.shared.log.has_failed();
+        // One that is written for a backup alone makes the backup fail.
+        let has_failed = self.shared.log.has_failed() && self.host.config.appendonly;
         if has_failed != self.refuses_unlogged {
             self.refuses_unlogged = has_failed;
             let text = format!(
@@ -239,6 +241,9 @@ impl<L: RawLock> EventLoop<'_, L> {
             return self.begin_log_late();
         }
         let is_rewriting = log.rewrite_since_s.load(Ordering::Relaxed) != 0;
+        if self.shared.backup.holds_rewrites() {
+            return;
+        }
         if !log.is_on.load(Ordering::Relaxed)
             || log.is_stopping()
             || is_rewriting
@@ -279,6 +284,47 @@ impl<L: RawLock> EventLoop<'_, L> {
         if let Err(error) = begun {
             // Without it nothing that is written would be kept.
             shared.fail(error);
+        }
+    }
+
+    /// Begins what a backup waits for, and ends the log of one that is over.
+    #[cold]
+    pub(super) fn look_after_backup(&mut self) {
+        let (shared, keys) = (self.shared.clone(), self.shared.keys.clone());
+        let (backup, log) = (&shared.backup, &shared.log);
+        let config = shared.config();
+        let state = backup.state();
+        let is_log_free = backup.owns_log.load(Ordering::Relaxed) && !state.is_under_way();
+        if is_log_free {
+            if log.is_on.load(Ordering::Acquire) && log.is_stopping() {
+                return;
+            }
+            self.executor.with_all(|_| {
+                backup.owns_log.store(false, Ordering::Relaxed);
+                if log.is_on.load(Ordering::Acquire) && !shared.config().appendonly {
+                    log_thread::remove(&shared);
+                }
+            });
+        }
+        let must_wait = log.is_on.load(Ordering::Acquire) && log.is_stopping();
+        if state != State::Pending || must_wait || shared.snapshots.busy().is_some() {
+            backup
+                .wants_look
+                .store(state == State::Pending, Ordering::Release);
+            return;
+        }
+        backup.wants_look.store(false, Ordering::Release);
+        let begun = self.executor.with_all(|held| {
+            backup::snapshot_begins(&shared);
+            if log.is_on.load(Ordering::Acquire) {
+                let begun = log_thread::rewrite(&shared, &keys, held);
+                return begun.map_err(|_| "a snapshot is under way".to_owned());
+            }
+            backup.owns_log.store(!config.appendonly, Ordering::Relaxed);
+            log_thread::begin(&shared, &keys, held)
+        });
+        if let Err(error) = begun {
+            backup::fail_aside(&shared, &error);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What happens by the clock: dead keys, idle clients, output limits, the end of a pause.
 
 use super::*;
+use crate::persistence::backup;
 use engine::keyspace::Stripe;
 
 /// Milliseconds between ticks, at most, while some key of this thread's stripes has a deadline:
@@ -38,6 +39,13 @@ impl<L: RawLock> EventLoop<'_, L> {
         if self.host.thread == 0 {
             self.save_if_due();
             self.rewrite_if_due();
+            if self.shared.backup.wants_look.load(Ordering::Acquire) {
+                self.look_after_backup();
+            }
+            let ttl_s = self.host.config.backup_sealed_ttl_s;
+            if ttl_s > 0 {
+                backup::expire(&self.shared, ttl_s, self.now_ms / 1000);
+            }
         }
         if self.settings.maxmemory > 0 {
             self.executor

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering}
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use engine::host::Durable;
+use engine::host::{ClientId, Durable};
 use engine::keyspace::Stripe;
 use engine::log::Frames;
 use parking_lot::{Condvar, Mutex};
@@ -26,6 +26,7 @@ use persist::rdb;
 use persist::storage::{Disk, Storage};
 use structure::stripes::Held;
 
+use super::backup;
 use super::snapshot::{self, Busy, Target};
 use crate::config::{AppendFsync, Config};
 use crate::shared::Shared;
@@ -52,6 +53,8 @@ enum Order {
     Rebase(Base),
     Abandon,
     Sync,
+    /// Ends the increment after this frame, for a backup; who waits for that.
+    Seal(u64, Option<ClientId>),
     Swept(Vec<String>),
     /// Write all up to this frame, and end.
     Stop(u64),
@@ -76,6 +79,8 @@ pub struct LogThread {
     has_base: AtomicBool,
     /// Whether it was told to end.
     is_stopping: AtomicBool,
+    /// Whether its files are to be removed when it ends.
+    is_removed: AtomicBool,
     /// Whether replies wait for the disk.
     is_always: AtomicBool,
     /// The last frame on the disk.
@@ -212,9 +217,15 @@ impl LogThread {
     /// Replies wait where that is asked for and there is something to wait for.
     fn note_policy(&self, config: &Config) {
         let is_always = config.appendfsync == AppendFsync::Always
+            && config.appendonly
             && self.is_on.load(Ordering::Relaxed)
             && self.has_base.load(Ordering::Relaxed);
         self.is_always.store(is_always, Ordering::Release);
+    }
+
+    /// Ends the increment after frame `lsn` and seals the backup.
+    pub fn seal_after(&self, lsn: u64, client: Option<ClientId>) {
+        self.order(Order::Seal(lsn, client));
     }
 
     /// Asks for what was written to be forced to the disk soon, whatever the policy.
@@ -292,6 +303,7 @@ pub fn start(shared: &Arc<Shared>, begin: Begin) -> Result<(), String> {
     thread.size_bytes.store(size, Ordering::Relaxed);
     thread.has_failed.store(false, Ordering::Release);
     thread.is_stopping.store(false, Ordering::Release);
+    thread.is_removed.store(false, Ordering::Release);
     thread.has_base.store(has_base, Ordering::Release);
     thread.retry_s.store(0, Ordering::Relaxed);
     thread.is_on.store(true, Ordering::Release);
@@ -320,11 +332,13 @@ pub fn begin(
     held: &mut Held<'_, Stripe>,
 ) -> Result<(), String> {
     if shared.log.is_on.load(Ordering::Acquire) {
-        shared.log.is_scheduled.store(true, Ordering::Relaxed);
+        if shared.log.is_stopping() {
+            shared.log.is_scheduled.store(true, Ordering::Relaxed);
+        }
         return Ok(());
     }
     let config = shared.config();
-    if !config.appendonly {
+    if !config.appendonly && !shared.backup.owns_log.load(Ordering::Relaxed) {
         return Ok(());
     }
     let old = Manifest::load(&Disk::new(&config.dir), &layout(&config))
@@ -335,6 +349,12 @@ pub fn begin(
         notice!("The AOF begins when the snapshot under way is written");
     }
     Ok(())
+}
+
+/// Ends the log of a backup that is over, and removes its files. All stripes are held.
+pub fn remove(shared: &Shared) {
+    shared.log.is_removed.store(true, Ordering::Release);
+    stop(shared);
 }
 
 /// Ends the log. All stripes are held.
@@ -355,7 +375,10 @@ pub fn stop(shared: &Shared) {
 pub fn join(shared: &Shared) {
     if shared.log.is_on.load(Ordering::Acquire) {
         notice!("Calling fsync() on the AOF file.");
-        stop(shared);
+        match shared.backup.owns_log.load(Ordering::Relaxed) {
+            true => remove(shared),
+            false => stop(shared),
+        }
     }
     if let Some(thread) = shared.log.thread.lock().take() {
         let _ = thread.join();
@@ -368,6 +391,7 @@ fn run(shared: &Arc<Shared>, mut log: Log<Disk>) {
     let mut attempts = 0;
     let mut new_base = None;
     let mut must_sync = false;
+    let mut sealing = None;
     loop {
         let now_ms = sys::unix_us() / 1000;
         let wait = log.wait_ms(now_ms).map(Duration::from_millis);
@@ -386,6 +410,10 @@ fn run(shared: &Arc<Shared>, mut log: Log<Disk>) {
                 Order::Rebase(base) => new_base = Some(base),
                 Order::Abandon => log.abandon(),
                 Order::Sync => must_sync = true,
+                Order::Seal(lsn, client) => {
+                    log.end_after(lsn);
+                    sealing = Some(client);
+                }
                 Order::Swept(removed) => {
                     if let Err(error) = log.swept(&removed) {
                         warning!("Can't write the AOF manifest: {error}");
@@ -402,6 +430,9 @@ fn run(shared: &Arc<Shared>, mut log: Log<Disk>) {
         if let Some(base) = new_base.take_if(|_| !log.is_turning()) {
             rebase(shared, &mut log, &base);
         }
+        if let Some(client) = sealing.take_if(|_| !log.is_turning()) {
+            backup::seal(shared, Some(&mut log), client);
+        }
         publish(shared, &mut log, began_us, before);
         if let Some(lsn) = until {
             attempts += u32::from(log.failure().is_some());
@@ -416,7 +447,17 @@ fn run(shared: &Arc<Shared>, mut log: Log<Disk>) {
             }
         }
     }
-    log.discard();
+    if let Some(client) = sealing {
+        backup::seal(shared, None, client);
+    }
+    match thread.is_removed.swap(false, Ordering::AcqRel) {
+        true => {
+            if let Err(error) = log.remove() {
+                warning!("Can't remove the AOF that was written for a backup: {error}");
+            }
+        }
+        false => log.discard(),
+    }
     thread.is_always.store(false, Ordering::Release);
     thread.has_failed.store(false, Ordering::Release);
     thread.is_congested.store(false, Ordering::Relaxed);
@@ -473,6 +514,9 @@ fn publish(shared: &Shared, log: &mut Log<Disk>, began_us: u64, before: u64) {
     let has_failed = failure.is_some();
     if let Some(failure) = failure {
         *thread.failure.lock() = failure;
+    }
+    if has_failed && shared.backup.owns_log.load(Ordering::Relaxed) {
+        backup::fail(shared, "the log cannot be written");
     }
     let was_failed = thread.has_failed.swap(has_failed, Ordering::AcqRel);
     let is_congested = pending > QUEUE_BYTES_MAX && !has_failed;
@@ -574,6 +618,7 @@ fn given_up(shared: &Shared, error: &rdb::SaveError, is_abandoned: bool) {
     thread.order(Order::Abandon);
     if is_abandoned {
         thread.rewrite_since_s.store(0, Ordering::Relaxed);
+        backup::base_failed(shared);
         // It made way for a snapshot that everybody waits for, unless the log ends.
         let again = !thread.is_stopping.load(Ordering::Acquire);
         return thread.is_scheduled.store(again, Ordering::Relaxed);
@@ -594,6 +639,7 @@ fn rewrite_ended(shared: &Shared, is_ok: bool) {
             notice!("Background AOF rewrite finished successfully");
         }
         false => {
+            backup::base_failed(shared);
             let failures = 1 + thread.rewrite_failures.fetch_add(1, Ordering::Relaxed);
             let rest_s = (RETRY_S << failures.min(10)).min(RETRY_S_MAX);
             let now_s = sys::unix_us() / 1_000_000;
@@ -606,6 +652,7 @@ fn rewrite_ended(shared: &Shared, is_ok: bool) {
 fn rebase(shared: &Arc<Shared>, log: &mut Log<Disk>, base: &Base) {
     match log.rebase(base) {
         Ok(()) => {
+            backup::base_is_there(shared, log);
             rewrite_ended(shared, true);
             let config = shared.config();
             sweep_files(shared, &config, log.history());

@@ -2,6 +2,7 @@
 //!
 //! Every test has servers and folders of its own.
 
+mod backup;
 mod data;
 mod exchange;
 mod log;

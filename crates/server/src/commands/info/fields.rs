@@ -414,7 +414,8 @@ const PERSISTENCE: &[Field] = &[
         show(of_persistence(facts, |status| &status.keys_loaded))
     }),
     ("aof_enabled", |facts| {
-        show(u8::from(facts.config.appendonly))
+        let is_for_backup = facts.shared.backup.owns_log.load(Ordering::Relaxed);
+        show(u8::from(facts.config.appendonly || is_for_backup))
     }),
     ("aof_rewrite_in_progress", |facts| {
         show(u8::from(of_log(facts, |log| &log.rewrite_since_s) != 0))
@@ -445,7 +446,9 @@ const PERSISTENCE: &[Field] = &[
         status(!facts.shared.log.has_failed())
     }),
     ("aof_last_cow_size", zero),
-    ("backup_in_progress", zero),
+    ("backup_in_progress", |facts| {
+        show(u8::from(facts.shared.backup.state().is_under_way()))
+    }),
     ("module_fork_in_progress", zero),
     ("module_fork_last_cow_size", zero),
 ];
