@@ -28,6 +28,8 @@ pub struct Options {
     pub truncated: bool,
     /// `aof-load-corrupt-tail-max-size`: bytes of damage at its end.
     pub corrupt_bytes_max: u64,
+    /// Whether the files stay as they are: what would be cut off is not played.
+    pub read_only: bool,
 }
 
 /// One file to play.
@@ -150,6 +152,20 @@ pub fn recover<S: Storage>(
     let Some(manifest) = upgraded(storage, layout, manifest, &mut notes)? else {
         return Ok(None);
     };
+    recover_files(storage, layout, manifest, options, notes).map(Some)
+}
+
+/// Makes the files of a log ready to be played.
+///
+/// # Errors
+/// As [`recover`].
+pub fn recover_files<S: Storage>(
+    storage: &S,
+    layout: &Layout,
+    manifest: Manifest,
+    options: Options,
+    mut notes: Vec<String>,
+) -> Result<Recovered, RecoverError> {
     let mut parts = Vec::new();
     for entry in manifest.files() {
         let path = layout.path(&entry.name);
@@ -181,17 +197,18 @@ pub fn recover<S: Storage>(
         cut_back(storage, last, 0, options, &mut notes)?;
     }
     // What the process before left to the system is on the disk before anything that follows it.
-    for part in parts.iter().filter(|part| part.is_last) {
+    let left = parts.iter().filter(|part| part.is_last);
+    for part in left.filter(|_| !options.read_only) {
         let io = |error| RecoverError::Io(part.path.clone(), error);
         let mut file = storage.append(&part.path).map_err(io)?;
         file.sync().map_err(io)?;
     }
     let manifest = without_empty(manifest, &mut parts);
-    Ok(Some(Recovered {
+    Ok(Recovered {
         manifest,
         parts,
         notes,
-    }))
+    })
 }
 
 /// Makes increments without anything in them, as each start and stop leaves one, history.
@@ -231,6 +248,9 @@ pub fn cut_back<S: Storage>(
     let last = found.last_batch.unwrap_or(part.bytes).min(found.valid);
     let unsure = last.saturating_sub(RECENT_BYTES_MAX as u64).max(origin);
     let Some(fault) = found.fault else {
+        if options.read_only {
+            return Ok(());
+        }
         return storage.write_again(&part.path, unsure).map_err(io);
     };
     let dropped = part.bytes.saturating_sub(found.valid);
@@ -255,6 +275,14 @@ pub fn cut_back<S: Storage>(
         ));
     } else {
         return Err(RecoverError::while_playing(part, fault));
+    }
+    if options.read_only {
+        notes.push(format!(
+            "{dropped} bytes of the AOF {name} from offset {} on are not loaded",
+            found.valid
+        ));
+        part.bytes = found.valid;
+        return Ok(());
     }
     notes.push(format!(
         "!!! Truncating the AOF {name} at offset {}: {dropped} bytes are dropped !!!",

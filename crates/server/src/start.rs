@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::Read;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -311,6 +312,9 @@ fn begin<L: RawLock>(
     event_loop: &mut EventLoop<'_, L>,
     shared: &Arc<Shared>,
 ) -> Result<(), String> {
+    if !shared.config().preload_file.is_empty() {
+        return preload(event_loop, shared);
+    }
     if shared.config().appendonly && event_loop.begin_replaying()? {
         return Ok(());
     }
@@ -319,6 +323,32 @@ fn begin<L: RawLock>(
         None => event_loop.begin_empty()?,
     }
     Ok(())
+}
+
+/// Begins to load what `preload-file` names, in place of what was kept. Where a log is written, it
+/// begins with that.
+fn preload<L: RawLock>(
+    event_loop: &mut EventLoop<'_, L>,
+    shared: &Arc<Shared>,
+) -> Result<(), String> {
+    let named = String::from_utf8_lossy(&shared.config().preload_file).into_owned();
+    let (kind, path) = named.split_once(':').unwrap_or_default();
+    let at = Path::new(path);
+    notice!("Pre-loading {named}");
+    if kind == "rdb" {
+        let loading = Loading::begin_with(shared, at)?;
+        let missing = || format!("pre-loading RDB failed! ({path}): No such file or directory");
+        event_loop.begin_loading(loading.ok_or_else(missing)?);
+        return Ok(());
+    }
+    if !path.ends_with(".aof") && !path.ends_with(".manifest") {
+        return Err(format!(
+            "Invalid preload-file configuration (not .aof or .manifest): {named}"
+        ));
+    }
+    event_loop
+        .begin_preloading(at)
+        .map_err(|error| format!("pre-load from AOF failed! ({path}) {error}"))
 }
 
 /// How the server ended.

@@ -21,6 +21,7 @@ const SEEDS: u64 = 4000;
 const CAREFUL: recover::Options = recover::Options {
     truncated: true,
     corrupt_bytes_max: 0,
+    read_only: false,
 };
 
 /// Frame `lsn`: a command alone, or a transaction of several.

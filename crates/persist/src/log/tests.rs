@@ -285,6 +285,7 @@ fn what_a_failed_sync_left_is_on_the_disk_before_it_is_played() {
         let careful = recover::Options {
             truncated: true,
             corrupt_bytes_max: 0,
+            read_only: false,
         };
         let look = || recover::recover(&disk, &layout(), careful);
         let first = look().expect("it is whole").expect("it is there");

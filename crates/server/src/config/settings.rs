@@ -117,6 +117,8 @@ pub struct Settings {
     pub appendfilename: Box<[u8]>,
     pub appenddirname: Box<[u8]>,
     pub backupdirname: Box<[u8]>,
+    /// `rdb:PATH`, `aof:PATH` or nothing.
+    pub preload_file: Box<[u8]>,
     /// 0 is for ever.
     pub backup_sealed_ttl_s: u64,
     /// 0 is never.
@@ -322,6 +324,7 @@ impl Settings {
             },
             appendfilename: from.text("appendfilename"),
             appenddirname: from.text("appenddirname"),
+            preload_file: from.text("preload-file"),
             backupdirname: from.text("backupdirname"),
             backup_sealed_ttl_s: from.number("backup-sealed-ttl"),
             auto_aof_rewrite_percentage: from.number("auto-aof-rewrite-percentage"),

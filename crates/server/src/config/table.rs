@@ -529,10 +529,9 @@ const SAVING: Group = Group {
         .accepted("Which snapshots and payloads are checked fully; here all of them are."),
         checked("preload-file", "", TextCheck::Preload)
             .startup()
-            .refused(
-                "loading another file at start",
-                "File to load at start instead: rdb:NAME \
-             or aof:NAME.",
+            .acts(
+                "File to load at start in place of what is in dir: rdb:PATH or aof:PATH, of a \
+                 manifest or one file. A log begins with it.",
             ),
         checked("backupdirname", "backupdir", TextCheck::DirNameNonEmpty)
             .startup()

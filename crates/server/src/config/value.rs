@@ -408,9 +408,18 @@ fn check_text(name: &str, check: TextCheck, word: &[u8]) -> Result<(), Reason> {
         TextCheck::Locale if matches!(word, b"" | b"C" | b"POSIX") => Ok(()),
         TextCheck::Locale => Err("Invalid locale name".into()),
         TextCheck::Preload => {
-            let good = word.is_empty() || word.starts_with(b"aof:") || word.starts_with(b"rdb:");
-            good.then_some(())
-                .ok_or("argument must be in the format '[aof|rdb]:[filename]'".into())
+            let path = word
+                .strip_prefix(b"aof:")
+                .or_else(|| word.strip_prefix(b"rdb:"));
+            match path {
+                None if word.is_empty() => Ok(()),
+                Some(path) if path.starts_with(b"/") => {
+                    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+                    let bad = "preload-file must end with an extension";
+                    name.contains(&b'.').then_some(()).ok_or(bad.into())
+                }
+                _ => Err("argument must be in the format '[aof|rdb]:[filename]'".into()),
+            }
         }
     }
 }

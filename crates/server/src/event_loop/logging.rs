@@ -149,9 +149,11 @@ impl<L: RawLock> EventLoop<'_, L> {
         match step {
             Ok(None) => self.replaying = Some(replaying),
             Ok(Some(manifest)) => {
+                let is_from_elsewhere = replaying.is_from_elsewhere();
                 drop(replaying);
                 let is_kept = self.shared.config().appendonly;
                 let started = match is_kept {
+                    true if is_from_elsewhere => self.begin_log(),
                     true => log_thread::start(&self.shared, Begin::After(manifest)),
                     false => Ok(()),
                 };
@@ -231,6 +233,16 @@ impl<L: RawLock> EventLoop<'_, L> {
             }
             Err(error) => self.shared.fail(error),
         }
+    }
+
+    /// Begins to load a log that is elsewhere, before the loop serves commands as usual.
+    ///
+    /// # Errors
+    /// Where it cannot be loaded.
+    pub fn begin_preloading(&mut self, path: &std::path::Path) -> Result<(), String> {
+        let keyspace = self.executor.keyspace();
+        self.replaying = Some(Replaying::begin_elsewhere(&self.shared, keyspace, path)?);
+        Ok(())
     }
 
     /// Rewrites the log where it has grown by the configured share, or that was asked for.

@@ -5,15 +5,16 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Take};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use engine::keyspace::{Keyspace, Phase, Stripe};
 use engine::replay::Replayer;
 use persist::aof::{Item, Reader};
-use persist::manifest::Manifest;
-use persist::recover::{self, Options, Part, RecoverError, recover};
+use persist::manifest::{Entry, Kind, Layout, Manifest};
+use persist::recover::{self, Options, Part, RecoverError, Recovered, recover};
 use persist::storage::Disk;
 use structure::stripes::{Held, RawLock};
 
@@ -31,12 +32,15 @@ const UNITS: usize = 64;
 /// A log that is being loaded.
 pub struct Replaying<'k, L: RawLock> {
     shared: Arc<Shared>,
-    config: Arc<Config>,
+    /// Where the files are.
+    folder: PathBuf,
+    /// What may be dropped.
+    options: Options,
     manifest: Manifest,
     parts: VecDeque<Part>,
     /// The snapshot that the present part begins with.
     snapshot: Option<Loading>,
-    reader: Option<Reader<File>>,
+    reader: Option<Reader<Take<File>>>,
     part: Option<Part>,
     replayer: Replayer<'k, L>,
     units: u64,
@@ -51,6 +55,7 @@ fn options(config: &Config) -> Options {
     Options {
         truncated: config.aof_load_truncated,
         corrupt_bytes_max: config.aof_load_corrupt_tail_max_size_bytes,
+        read_only: false,
     }
 }
 
@@ -66,6 +71,71 @@ impl<'k, L: RawLock> Replaying<'k, L> {
         let Some(found) = found.map_err(|error| error.to_string())? else {
             return Ok(None);
         };
+        let folder = config.dir.clone();
+        Ok(Some(Self::of(
+            shared,
+            keyspace,
+            folder,
+            options(&config),
+            found,
+        )))
+    }
+
+    /// Finds a log elsewhere, which stays as it is: a manifest, or one file.
+    ///
+    /// # Errors
+    /// Where it cannot be loaded.
+    pub fn begin_elsewhere(
+        shared: &Arc<Shared>,
+        keyspace: &'k Keyspace<L>,
+        path: &Path,
+    ) -> Result<Self, String> {
+        let config = shared.config();
+        let folder = path.parent().unwrap_or(Path::new("/")).to_owned();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let options = Options {
+            read_only: true,
+            ..options(&config)
+        };
+        let disk = Disk::new(&folder);
+        let layout = Layout {
+            directory: String::new(),
+            file: name.trim_end_matches(".manifest").to_owned(),
+        };
+        let manifest = match name.ends_with(".manifest") {
+            true => Manifest::load(&disk, &layout).map_err(|error| error.to_string())?,
+            false => Some(Manifest {
+                base: Some(Entry {
+                    name,
+                    seq: 1,
+                    kind: Kind::Base,
+                }),
+                ..Manifest::default()
+            }),
+        };
+        let manifest = manifest.ok_or("No such file or directory")?;
+        let found = recover::recover_files(&disk, &layout, manifest, options, Vec::new());
+        let found = found.map_err(|error| error.to_string())?;
+        Ok(Self::of(shared, keyspace, folder, options, found))
+    }
+
+    /// Whether the log is one from elsewhere.
+    pub fn is_from_elsewhere(&self) -> bool {
+        self.options.read_only
+    }
+
+    fn of(
+        shared: &Arc<Shared>,
+        keyspace: &'k Keyspace<L>,
+        folder: PathBuf,
+        options: Options,
+        found: Recovered,
+    ) -> Self {
+        let config = shared.config();
         found.notes.iter().for_each(|note| warning!("{note}"));
         let settings = crate::event_loop::settings_of(&config);
         let started_us = sys::unix_us();
@@ -75,7 +145,9 @@ impl<'k, L: RawLock> Replaying<'k, L> {
             .begin_loading(bytes, started_us / 1_000_000);
         shared.keys.set_phase(Phase::Loading);
         let host = ThreadHost::new(0, shared.clone(), Arc::default(), 1);
-        Ok(Some(Self {
+        Self {
+            folder,
+            options,
             shared: shared.clone(),
             manifest: found.manifest,
             parts: found.parts.into(),
@@ -87,8 +159,7 @@ impl<'k, L: RawLock> Replaying<'k, L> {
             bytes: 0,
             started_us,
             next_line_us: started_us + 1_000_000,
-            config,
-        }))
+        }
     }
 
     /// Plays for some milliseconds; the manifest when all was played. Where a snapshot is loaded,
@@ -126,7 +197,7 @@ impl<'k, L: RawLock> Replaying<'k, L> {
 
     fn begin_part(&mut self, part: Part) -> Result<(), String> {
         if part.is_snapshot {
-            let path = self.config.dir.join(&part.path);
+            let path = self.folder.join(&part.path);
             self.snapshot = Loading::begin_with(&self.shared, &path)?;
             if self.snapshot.is_none() {
                 return Err(format!("The file {} is gone", part.path));
@@ -145,14 +216,14 @@ impl<'k, L: RawLock> Replaying<'k, L> {
         };
         if part.is_last && part.is_snapshot {
             let mut notes = Vec::new();
-            let disk = Disk::new(&self.config.dir);
-            recover::cut_back(&disk, part, origin, options(&self.config), &mut notes)
+            let disk = Disk::new(&self.folder);
+            recover::cut_back(&disk, part, origin, self.options, &mut notes)
                 .map_err(|error| error.to_string())?;
             notes.iter().for_each(|note| warning!("{note}"));
         }
-        let opened = File::open(self.config.dir.join(&part.path)).and_then(|mut file| {
+        let opened = File::open(self.folder.join(&part.path)).and_then(|mut file| {
             file.seek(SeekFrom::Start(origin))?;
-            Ok(file)
+            Ok(file.take(part.bytes.saturating_sub(origin)))
         });
         let file = opened.map_err(|error| format!("Can't open {}: {error}", part.path))?;
         self.reader = Some(Reader::new(file, origin));

@@ -7,6 +7,7 @@ mod data;
 mod exchange;
 mod log;
 mod log_exchange;
+mod preload;
 mod saving;
 
 use std::path::{Path, PathBuf};
