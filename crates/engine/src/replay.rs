@@ -13,14 +13,14 @@
 
 use std::sync::Arc;
 
-use command::Flags;
+use command::{Flags, KeyPlan};
 use resp::{Args, Output, OwnedArgs};
 use structure::stripes::RawLock;
 
-use crate::executor::Executor;
+use crate::executor::{Executor, Request};
 use crate::handler::Entry;
 use crate::host::{Alone, ClientId, Host};
-use crate::keyspace::Keyspace;
+use crate::keyspace::{self, Keyspace};
 use crate::number;
 use crate::session::Session;
 use crate::settings::Settings;
@@ -38,6 +38,34 @@ pub struct Replayer<'k, L: RawLock> {
     out: Output,
     /// The commands since MULTI.
     queued: Option<Vec<OwnedArgs>>,
+}
+
+/// What can be found out about a command of a log before its turn, on any thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Prepared {
+    /// The command's id; none for those that are more than a change.
+    id: Option<u16>,
+    /// The hash of its one key.
+    hash: Option<u64>,
+}
+
+impl Prepared {
+    /// Looks at a command.
+    #[inline]
+    pub fn new(shared: &keyspace::Shared, args: Args<'_>) -> Self {
+        let entry = shared.table.resolve(&args).ok();
+        let Some(entry) = entry.filter(|entry| may_be_logged(entry)) else {
+            return Self::default();
+        };
+        let key = match entry.key_plan {
+            KeyPlan::One(at) => args.get(usize::from(at)),
+            _ => None,
+        };
+        Self {
+            id: Some(entry.id),
+            hash: key.map(|key| shared.hash(key)),
+        }
+    }
 }
 
 /// Why a command of a log was not played.
@@ -130,6 +158,35 @@ impl<'k, L: RawLock> Replayer<'k, L> {
         self.run(args, now_ms)
     }
 
+    /// Plays commands that belong to no transaction, or to one that is here whole, in order. Asks
+    /// for all their keys before the first is played, so a few dozen at once are best.
+    ///
+    /// # Errors
+    /// The index of the first that was not played, and why; none after it was.
+    pub fn play_window<'a>(
+        &mut self,
+        commands: impl Iterator<Item = (Args<'a>, Prepared)> + Clone,
+        now_ms: u64,
+    ) -> Result<(), (usize, Refused)> {
+        self.executor.let_go();
+        let db = self.session.db;
+        let hashes = || commands.clone().filter_map(|(_, prepared)| prepared.hash);
+        hashes().for_each(|hash| self.executor.prefetch_bucket(db, hash));
+        hashes().for_each(|hash| self.executor.prefetch_record(db, hash));
+        for (index, (args, prepared)) in commands.enumerate() {
+            let played = match prepared.id {
+                Some(id) if self.queued.is_none() => {
+                    let keyspace = self.executor.keyspace();
+                    let entry = &keyspace.shared.table.entries()[usize::from(id)];
+                    self.change(entry, args, prepared.hash, now_ms)
+                }
+                _ => self.play(args, now_ms),
+            };
+            played.map_err(|refused| (index, refused))?;
+        }
+        Ok(())
+    }
+
     /// Lets go of all locks and of what was displaced. To be called when nothing comes for now.
     pub fn rest(&mut self) {
         self.executor.rest();
@@ -144,21 +201,35 @@ impl<'k, L: RawLock> Replayer<'k, L> {
                 .ok_or_else(|| Refused::Failed("ERR DB index is out of range".into()))?;
             return Ok(());
         }
-        let table = &self.executor.keyspace().shared.table;
-        let Some(entry) = table
-            .resolve(&args)
-            .ok()
-            .filter(|entry| may_be_logged(entry))
-        else {
+        let keyspace = self.executor.keyspace();
+        let prepared = Prepared::new(&keyspace.shared, args);
+        let Some(id) = prepared.id else {
             let name = String::from_utf8_lossy(args.at(0)).into_owned();
             return Err(Refused::Unknown(name));
+        };
+        let entry = &keyspace.shared.table.entries()[usize::from(id)];
+        self.change(entry, args, prepared.hash, now_ms)
+    }
+
+    /// Plays a command that may stand in a log.
+    fn change(
+        &mut self,
+        entry: &Entry,
+        args: Args<'_>,
+        hash: Option<u64>,
+        now_ms: u64,
+    ) -> Result<(), Refused> {
+        let request = Request {
+            args,
+            entry: Some(entry),
+            hash,
         };
         let (session, host) = (&mut self.session, &mut *self.host);
         self.executor
             .replay(
                 session,
                 entry,
-                args,
+                &request,
                 &self.settings,
                 host,
                 now_ms,

@@ -26,7 +26,9 @@ use std::io::{self, Read};
 use resp::{Args, Range};
 use xxhash_rust::xxh3::Xxh3;
 
+mod batch;
 mod scan;
+pub use batch::Batch;
 pub use scan::{Scan, scan};
 
 #[cfg(test)]
@@ -151,6 +153,30 @@ impl<'a> Unit<'a> {
             Args::new(self.bytes, words)
         })
     }
+
+    /// All its bytes.
+    pub fn len_bytes(self) -> usize {
+        self.bytes.len()
+    }
+}
+
+/// A number of up to three digits and the end of its line, as nearly all are.
+#[inline]
+fn short_number(buf: &[u8], at: usize, prefix: u8) -> Option<(u64, usize)> {
+    let line = buf.get(at..at + 6)?;
+    if line[0] != prefix {
+        return None;
+    }
+    let mut number = 0;
+    for (place, &byte) in line.iter().enumerate().skip(1).take(4) {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            let is_end = place > 1 && byte == b'\r' && line[place + 1] == b'\n';
+            return is_end.then_some((number, at + place + 2));
+        }
+        number = number * 10 + u64::from(digit);
+    }
+    None
 }
 
 /// What stands in a file.
@@ -176,6 +202,8 @@ pub struct Reader<R> {
     word_at: u64,
     lines: u64,
     sum: Xxh3,
+    /// How much of `buf` is in `sum`: up to `done` when it is asked for.
+    summed: usize,
     /// Where the bytes begin that the next checksum is about.
     summed_from: u64,
     /// Whether any checksum was met.
@@ -207,6 +235,7 @@ impl<R: Read> Reader<R> {
             word_at: origin,
             lines: 1,
             sum: Xxh3::new(),
+            summed: 0,
             summed_from: origin,
             is_summed: false,
             batch: None,
@@ -282,6 +311,7 @@ impl<R: Read> Reader<R> {
                 return Err(self.fault(self.done, reason));
             }
         } else if let Some(digits) = text.strip_prefix(SUM) {
+            self.sum.update(&self.buf[self.summed..self.done]);
             if digits != format!("{:016x}", self.sum.digest()).as_bytes() {
                 return Err(Fault {
                     valid: self.summed_from,
@@ -289,7 +319,7 @@ impl<R: Read> Reader<R> {
                     reason: Reason::Checksum,
                 });
             }
-            self.done = end;
+            (self.done, self.summed) = (end, end);
             self.sum.reset();
             self.summed_from = self.offset();
             self.is_summed = true;
@@ -323,7 +353,6 @@ impl<R: Read> Reader<R> {
 
     /// Gives out what stands up to `end`.
     fn take(&mut self, end: usize) {
-        self.sum.update(&self.buf[self.done..end]);
         self.done = end;
     }
 
@@ -440,7 +469,16 @@ impl<R: Read> Reader<R> {
     }
 
     /// Reads a line of a number after `prefix`; returns the number and where the line ends.
+    #[inline]
     fn number(&mut self, at: usize, prefix: u8) -> Result<Step<(u64, usize)>, Fault> {
+        if let Some(found) = short_number(&self.buf, at, prefix) {
+            self.lines += 1;
+            return Ok(Step::Got(found));
+        }
+        self.any_number(at, prefix)
+    }
+
+    fn any_number(&mut self, at: usize, prefix: u8) -> Result<Step<(u64, usize)>, Fault> {
         if !self.has(at)? {
             return Ok(Step::End);
         }
@@ -522,9 +560,10 @@ impl<R: Read> Reader<R> {
     /// Forgets what was given out, once that is worth moving the rest.
     fn drop_done(&mut self) {
         if self.done > self.buf.len() / 2 {
+            self.sum.update(&self.buf[self.summed..self.done]);
             self.buf.drain(..self.done);
             self.origin += self.done as u64;
-            self.done = 0;
+            (self.done, self.summed) = (0, 0);
             if self.buf.capacity() > 16 * READ_BYTES && self.buf.len() < READ_BYTES {
                 self.buf.shrink_to(READ_BYTES);
             }

@@ -1,7 +1,6 @@
 //! One command of a log, run as if it came from a client, but for what a client would notice.
 
-use command::KeyPlan;
-use resp::{Args, Output};
+use resp::Output;
 use structure::stripes::RawLock;
 
 use super::{Executor, Request};
@@ -25,25 +24,16 @@ impl<L: RawLock> Executor<'_, L> {
         &mut self,
         session: &mut Session,
         entry: &Entry,
-        args: Args<'_>,
+        request: &Request<'_>,
         settings: &Settings,
         host: &mut dyn Host,
         now_ms: u64,
         out: &mut Output,
     ) -> Result<(), CommandError> {
-        if !entry.arity_allows(args.len()) {
+        if !entry.arity_allows(request.args.len()) {
             return Err(CommandError::Arity(entry.full_name.clone()));
         }
-        let hash = match entry.key_plan {
-            KeyPlan::One(at) => args.get(usize::from(at)),
-            _ => None,
-        };
-        let request = Request {
-            args,
-            entry: Some(entry),
-            hash: hash.map(|key| self.keyspace.shared.hash(key)),
-        };
-        let set = self.stripes(session, entry, &request)?;
+        let set = self.stripes(session, entry, request)?;
         let mut guard = match self.guard.take() {
             Some(guard) if *guard.set() == set => guard,
             other => {
@@ -52,7 +42,7 @@ impl<L: RawLock> Executor<'_, L> {
             }
         };
         self.call(
-            session, entry, &request, &mut guard, settings, host, now_ms, false, out,
+            session, entry, request, &mut guard, settings, host, now_ms, false, out,
         );
         self.effects.ready.clear();
         self.effects.retry_ms = None;

@@ -102,6 +102,27 @@ fn what_has_no_place_in_a_log_is_refused_and_the_next_is_played() {
     assert_eq!(keys(&keyspace, 0), [("a".into(), None)]);
 }
 
+#[test]
+fn a_window_is_played_in_order_up_to_what_is_refused() {
+    let keyspace = keyspace();
+    let mut replayer = Replayer::new(&keyspace, &Settings::default());
+    let lines = [
+        "SET a 1", "SELECT 2", "SET b x", "DEL b", "SET c 1", "MULTI", "SET d 1", "EXEC", "INCR d",
+        "GET d", "SET e 1",
+    ];
+    let words = lines.map(|line| OwnedArgs::from_words(line.split(' ').map(str::as_bytes)));
+    let commands = words.iter().map(|words| {
+        let args = words.view();
+        (args, Prepared::new(&keyspace.shared, args))
+    });
+    let refused = (9, Refused::Unknown("GET".into()));
+    assert_eq!(replayer.play_window(commands, NOW_MS), Err(refused));
+    replayer.rest();
+    assert_eq!(keys(&keyspace, 0), [("a".into(), None)]);
+    let there = [("c".into(), None), ("d".into(), None)];
+    assert_eq!(keys(&keyspace, 2), there);
+}
+
 /// Runs lines as one client with the log read, and hands back the frames: database and words.
 fn logged(keyspace: &Keyspace<NoLock>, lines: &[&str]) -> Vec<(u64, u32, String)> {
     let shared = &keyspace.shared;

@@ -213,3 +213,50 @@ fn times_are_found() {
     assert_eq!(past(199), Some(23));
     assert_eq!(past(200), None);
 }
+
+#[test]
+fn a_batch_gives_out_what_was_put_in() {
+    let transaction = [
+        command(&["MULTI"]),
+        command(&["SET", "a", "1"]),
+        command(&["DEL", "b"]),
+        command(&["EXEC"]),
+    ];
+    let units = [
+        command(&["SET", "long", &"v".repeat(2000)]),
+        transaction.concat(),
+    ];
+    let bytes = [&units[0][..], &units[1], &command(&["INCR", "n"])].concat();
+    let mut reader = Reader::new(&bytes[..], 0);
+    let mut batch = Batch::default();
+    loop {
+        let at = reader.offset();
+        match reader.next_item().expect("a whole file") {
+            Some(Item::Unit(unit)) => batch.push(unit, at),
+            Some(Item::Timestamp(_)) => {}
+            None => break,
+        }
+    }
+    assert_eq!((batch.units(), batch.len_bytes()), (3, bytes.len()));
+    let shown = |index| {
+        let (args, at) = batch.command(index)?;
+        let words: Vec<_> = args
+            .iter()
+            .map(|word| String::from_utf8_lossy(word))
+            .collect();
+        Some((words.join(" "), at))
+    };
+    let seen: Vec<_> = (0..batch.commands()).filter_map(shown).collect();
+    let (second, third) = (
+        units[0].len() as u64,
+        (units[0].len() + units[1].len()) as u64,
+    );
+    let expected = [
+        (format!("SET long {}", "v".repeat(2000)), 0),
+        ("SET a 1".to_owned(), second),
+        ("DEL b".to_owned(), second),
+        ("INCR n".to_owned(), third),
+    ];
+    assert_eq!(seen, expected);
+    assert!(batch.command(4).is_none());
+}

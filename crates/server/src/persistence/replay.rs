@@ -1,23 +1,24 @@
 //! Loading the append-only log: its base, then its increments, some milliseconds at a time.
 //!
 //! The loop of the first thread plays them, as it loads snapshots: it looks at its sockets in
-//! between, and clients hear at once that the server is loading.
+//! between, and clients hear at once that the server is loading. Another thread reads ahead
+//! ([`super::reading`]).
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Take};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use engine::keyspace::{Keyspace, Phase, Stripe};
 use engine::replay::Replayer;
-use persist::aof::{Item, Reader};
 use persist::manifest::{Entry, Kind, Layout, Manifest};
 use persist::recover::{self, Options, Part, RecoverError, Recovered, recover};
 use persist::storage::Disk;
 use structure::stripes::{Held, RawLock};
 
+use super::reading::{Next, Reading};
 use super::{Loading, log_thread};
 use crate::config::Config;
 use crate::host::ThreadHost;
@@ -26,8 +27,6 @@ use crate::{notice, sys, warning};
 
 /// Microseconds that one step takes before the sockets are looked at again.
 const STEP_US: u64 = 4000;
-/// Units played between looks at the clock.
-const UNITS: usize = 64;
 
 /// A log that is being loaded.
 pub struct Replaying<'k, L: RawLock> {
@@ -40,7 +39,7 @@ pub struct Replaying<'k, L: RawLock> {
     parts: VecDeque<Part>,
     /// The snapshot that the present part begins with.
     snapshot: Option<Loading>,
-    reader: Option<Reader<Take<File>>>,
+    reading: Option<Reading>,
     part: Option<Part>,
     replayer: Replayer<'k, L>,
     units: u64,
@@ -152,7 +151,7 @@ impl<'k, L: RawLock> Replaying<'k, L> {
             manifest: found.manifest,
             parts: found.parts.into(),
             snapshot: None,
-            reader: None,
+            reading: None,
             part: None,
             replayer: Replayer::with_host(keyspace, &settings, Box::new(host)),
             units: 0,
@@ -179,7 +178,7 @@ impl<'k, L: RawLock> Replaying<'k, L> {
                 self.snapshot = None;
                 self.begin_commands(end)?;
             }
-        } else if self.reader.is_some() {
+        } else if self.reading.is_some() {
             while sys::unix_us() < now_us + STEP_US && self.play(now_us / 1000)? {}
             self.replayer.rest();
         } else if let Some(part) = self.parts.pop_front() {
@@ -188,7 +187,7 @@ impl<'k, L: RawLock> Replaying<'k, L> {
             self.finish();
             return Ok(Some(std::mem::take(&mut self.manifest)));
         }
-        if now_us >= self.next_line_us && self.reader.is_some() {
+        if now_us >= self.next_line_us && self.reading.is_some() {
             self.next_line_us = now_us + 1_000_000;
             notice!("Loading: {} changes so far", self.units);
         }
@@ -226,47 +225,51 @@ impl<'k, L: RawLock> Replaying<'k, L> {
             Ok(file.take(part.bytes.saturating_sub(origin)))
         });
         let file = opened.map_err(|error| format!("Can't open {}: {error}", part.path))?;
-        self.reader = Some(Reader::new(file, origin));
+        let reading = Reading::begin(file, origin, &self.shared.keys);
+        let cannot = |error| format!("Can't start the loading thread: {error}");
+        self.reading = Some(reading.map_err(cannot)?);
         Ok(())
     }
 
-    /// Plays some units; false at the end of the part.
+    /// Plays some commands; false at the end of the part.
     fn play(&mut self, now_ms: u64) -> Result<bool, String> {
-        let (Some(reader), Some(part)) = (&mut self.reader, &self.part) else {
+        let (Some(reading), Some(part)) = (&mut self.reading, &self.part) else {
             return Ok(false);
         };
-        for _ in 0..UNITS {
-            let at = reader.offset();
-            match reader.next_item() {
-                Ok(Some(Item::Unit(unit))) => {
-                    for args in unit.commands() {
-                        let played = self.replayer.play(args, now_ms);
-                        played.map_err(|error| {
-                            format!(
-                                "The append-only file {} has a change that cannot be made, after \
-                                 offset {at}: {error}. Nothing was changed in it.",
-                                part.path,
-                            )
-                        })?;
-                    }
-                    self.units += 1;
-                }
-                Ok(Some(Item::Timestamp(_))) => {}
-                Ok(None) => {
-                    notice!("DB loaded from file {}", part.name);
-                    self.bytes += part.bytes;
-                    self.reader = None;
-                    self.part = None;
-                    return Ok(false);
-                }
-                Err(fault) => {
-                    return Err(RecoverError::while_playing(part, fault).to_string());
-                }
+        match reading.next() {
+            Next::Commands => {}
+            Next::Nothing => {
+                // It may take longer: nothing is kept locked.
+                self.replayer.rest();
+                return Ok(true);
             }
+            Next::End(Ok(())) => {
+                notice!("DB loaded from file {}", part.name);
+                self.bytes += part.bytes;
+                self.reading = None;
+                self.part = None;
+                return Ok(false);
+            }
+            Next::End(Err(fault)) => {
+                return Err(RecoverError::while_playing(part, fault).to_string());
+            }
+            Next::Gone => return Err("The loading thread is gone".to_owned()),
         }
-        let done = self.bytes + reader.offset();
-        let status = &self.shared.persistence;
-        status.loaded_bytes.store(done, Ordering::Relaxed);
+        let played = self.replayer.play_window(reading.window(), now_ms);
+        played.map_err(|(index, error)| {
+            format!(
+                "The append-only file {} has a change that cannot be made, after offset {}: \
+                 {error}. Nothing was changed in it.",
+                part.path,
+                reading.place(index),
+            )
+        })?;
+        if let Some((units, end)) = reading.played() {
+            self.units += units;
+            let status = &self.shared.persistence;
+            let done = self.bytes + end;
+            status.loaded_bytes.store(done, Ordering::Relaxed);
+        }
         Ok(true)
     }
 
