@@ -40,6 +40,12 @@ impl Frames {
         self.frames.is_empty()
     }
 
+    /// How many frames there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
     /// Bytes of all frames.
     #[inline]
     pub fn len_bytes(&self) -> usize {

@@ -2,7 +2,9 @@
 //!
 //! Loops put their frames into a queue at the end of a turn, with one lock; the thread puts them in
 //! order, writes and syncs ([`persist::log`]), and says how far the disk is. Under `appendfsync
-//! always` a loop keeps replies until the disk has what came before them, and goes on meanwhile.
+//! always` a loop keeps replies until the disk has what came before them, and goes on meanwhile;
+//! the thread then waits a little for those whom it just answered, so that one sync is for all
+//! ([`Group`]).
 //!
 //! # Invariants
 //! - Nobody but this thread waits for the disk.
@@ -14,7 +16,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use engine::host::{ClientId, Durable};
 use engine::keyspace::Stripe;
@@ -36,6 +38,8 @@ use crate::{notice, sys, warning};
 const QUEUE_BYTES_MAX: u64 = 64 << 20;
 /// Milliseconds for which frames gather where nobody waits for them.
 const GATHER_MS: u64 = 2;
+/// Microseconds for which the other clients' frames are waited for at most.
+const GROUP_US_MAX: u64 = 2000;
 /// Milliseconds after which a sync counts as delayed.
 const SYNC_LATE_MS: u64 = 2000;
 /// Seconds before a rewrite is tried again after the first one that failed; twice as many after
@@ -60,9 +64,37 @@ enum Order {
     Stop(u64),
 }
 
+/// Who is answered after a sync mostly sends the next command at once. Were the next sync begun
+/// before that has come, clients would fall into two groups that wait for each other's syncs, each
+/// served half as often. So what came with the last sync, and what came during it, is waited for
+/// before the next: a share of the time that a sync takes at most, and only as long as more comes.
+#[derive(Clone, Copy, Default)]
+struct Group {
+    /// Frames of the last sync.
+    frames: usize,
+    /// How long it took.
+    sync: Duration,
+}
+
+impl Group {
+    /// How long the others are waited for at most.
+    fn patience(self) -> Duration {
+        (self.sync / 2).min(Duration::from_micros(GROUP_US_MAX))
+    }
+
+    /// After how long in which nothing comes they are not waited for any more.
+    fn silence(self) -> Duration {
+        self.patience() / 4
+    }
+}
+
 #[derive(Default)]
 struct Queue {
     frames: Vec<Frames>,
+    /// How many frames those have together.
+    count: usize,
+    /// At how many the thread wants to be woken, beside the first.
+    wanted: usize,
     spares: Vec<Frames>,
     orders: Vec<Order>,
 }
@@ -195,10 +227,12 @@ impl LogThread {
         }
         let mut queue = self.queue.lock();
         let spare = queue.spares.pop().unwrap_or_default();
+        let before = queue.count;
+        queue.count += frames.len();
         queue.frames.push(std::mem::replace(frames, spare));
-        let is_first = queue.frames.len() == 1;
+        let is_full = before < queue.wanted && queue.count >= queue.wanted;
         drop(queue);
-        if is_first {
+        if before == 0 || is_full {
             self.filled.notify_one();
         }
     }
@@ -234,8 +268,14 @@ impl LogThread {
     }
 
     /// Waits for frames, orders or the time.
-    fn take(&self, wait: Option<Duration>, gathers: bool) -> (Vec<Frames>, Vec<Order>) {
+    fn take(
+        &self,
+        wait: Option<Duration>,
+        gathers: bool,
+        group: Option<Group>,
+    ) -> (Vec<Frames>, Vec<Order>) {
         let mut queue = self.queue.lock();
+        let expected = queue.count + group.map_or(0, |group| group.frames);
         if queue.frames.is_empty() && queue.orders.is_empty() {
             match wait {
                 Some(wait) => {
@@ -248,8 +288,32 @@ impl LogThread {
             let wait = Duration::from_millis(GATHER_MS);
             parking_lot::MutexGuard::unlocked(&mut queue, || std::thread::sleep(wait));
         }
+        if let Some(group) = group {
+            self.gather(&mut queue, expected, group);
+        }
         let frames = std::mem::take(&mut queue.frames);
+        queue.count = 0;
         (frames, std::mem::take(&mut queue.orders))
+    }
+
+    /// Waits for the frames of clients that were just answered; see [`Group`].
+    fn gather(
+        &self,
+        queue: &mut parking_lot::MutexGuard<'_, Queue>,
+        expected: usize,
+        group: Group,
+    ) {
+        let until = Instant::now() + group.patience();
+        queue.wanted = expected;
+        while (1..expected).contains(&queue.count) && queue.orders.is_empty() {
+            let before = queue.count;
+            let end = until.min(Instant::now() + group.silence());
+            self.filled.wait_until(queue, end);
+            if queue.count == before || Instant::now() >= until {
+                break;
+            }
+        }
+        queue.wanted = 0;
     }
 
     fn give_back(&self, spares: impl Iterator<Item = Frames>) {
@@ -392,16 +456,20 @@ fn run(shared: &Arc<Shared>, mut log: Log<Disk>) {
     let mut new_base = None;
     let mut must_sync = false;
     let mut sealing = None;
+    let mut group = Group::default();
     loop {
         let now_ms = sys::unix_us() / 1000;
         let wait = log.wait_ms(now_ms).map(Duration::from_millis);
-        let gathers = !thread.is_always.load(Ordering::Relaxed) && until.is_none();
+        let is_always = thread.is_always.load(Ordering::Relaxed);
+        let gathers = !is_always && until.is_none();
+        let of_last = (is_always && until.is_none()).then_some(group);
         let wait = if until.is_some() {
             Some(Duration::from_millis(GATHER_MS))
         } else {
             wait
         };
-        let (frames, orders) = thread.take(wait, gathers);
+        let (frames, orders) = thread.take(wait, gathers, of_last);
+        let count = frames.iter().map(Frames::len).sum();
         frames.into_iter().for_each(|frames| log.add(frames));
         for order in orders {
             match order {
@@ -424,8 +492,13 @@ fn run(shared: &Arc<Shared>, mut log: Log<Disk>) {
         }
         let began_us = sys::unix_us();
         let before = log.durable_lsn();
+        let began = Instant::now();
         log.turn(began_us / 1000, until.is_some() || must_sync);
         must_sync &= log.failure().is_some();
+        group = Group {
+            frames: count,
+            sync: began.elapsed(),
+        };
         // It may be there before the frames that it holds.
         if let Some(base) = new_base.take_if(|_| !log.is_turning()) {
             rebase(shared, &mut log, &base);

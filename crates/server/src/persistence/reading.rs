@@ -8,7 +8,7 @@
 //!   where that is longer.
 //! - A fault comes after everything that stands before it.
 
-use std::fs::File;
+use std::io::Read;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
@@ -128,7 +128,7 @@ impl Reading {
     }
 }
 
-fn read(mut reader: Reader<File>, keys: &Keys, tell: &SyncSender<News>) -> Result<(), Fault> {
+fn read<R: Read>(mut reader: Reader<R>, keys: &Keys, tell: &SyncSender<News>) -> Result<(), Fault> {
     let mut ahead = Ahead::default();
     // True while somebody listens.
     let send = |ahead: &mut Ahead, end: u64| {
