@@ -47,6 +47,8 @@ const READ_BYTES: usize = 64 * 1024;
 const TOKEN_INBOX: u64 = u64::MAX;
 const TOKEN_SIGNALS: u64 = u64::MAX - 1;
 const TOKEN_LISTENERS: u64 = u64::MAX - 1024;
+/// Bytes of frames that are handed over before the end of a turn, while they are still near.
+const FRAME_BYTES: usize = 64 * 1024;
 /// Elements freed a turn while the loop is idle otherwise.
 const FREE_BUDGET: usize = 512;
 
@@ -227,6 +229,9 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
                         }
                         if event.readable {
                             self.read(token);
+                        }
+                        if self.executor.frames().len_bytes() >= FRAME_BYTES {
+                            self.hand_over();
                         }
                     }
                 }
