@@ -153,11 +153,6 @@ impl<'a> Unit<'a> {
             Args::new(self.bytes, words)
         })
     }
-
-    /// All its bytes.
-    pub fn len_bytes(self) -> usize {
-        self.bytes.len()
-    }
 }
 
 /// A number of up to three digits and the end of its line, as nearly all are.
