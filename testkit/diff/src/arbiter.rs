@@ -61,6 +61,7 @@ impl Arbiter {
     /// Empties both servers, if anything was played.
     pub fn forget(&mut self) -> Result<(), String> {
         if std::mem::take(&mut self.is_begun) {
+            // One that does not answer now was started again; the next sequence will tell.
             self.arena.reset(&self.sequence)?;
         }
         self.next = 0;

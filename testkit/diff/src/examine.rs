@@ -14,6 +14,8 @@ const ROUNDS_MAX: usize = 12;
 const TRIALS: usize = 600;
 /// The same where each costs the patience for a reply.
 const TRIALS_SLOW: usize = 40;
+/// How often the real server may give no reply before shrinking ends where it is.
+const UNANSWERED_MAX: usize = 5;
 
 /// What a sequence showed.
 #[derive(Debug, Default)]
@@ -25,6 +27,8 @@ pub struct Examined {
     pub decided: Vec<String>,
     /// A difference that is neither, and the sequence that shows it.
     pub open: Option<(Sequence, Difference)>,
+    /// The real server gave no reply to this.
+    pub unanswered: Option<String>,
 }
 
 /// Plays a sequence until nothing is hidden by a step that was decided.
@@ -37,6 +41,7 @@ pub fn examine(arena: &mut Arena, mut sequence: Sequence) -> Result<Examined, St
         examined.commands += played.commands;
         examined.allowed = examined.allowed.or(played.allowed);
         examined.decided.extend(played.decided);
+        examined.unanswered = examined.unanswered.or(played.unanswered);
         match (played.without, played.difference) {
             (Some(at), difference) => {
                 hidden.extend(difference.map(|difference| (sequence.clone(), difference)));
@@ -47,6 +52,9 @@ pub fn examine(arena: &mut Arena, mut sequence: Sequence) -> Result<Examined, St
                 return Ok(examined);
             }
             (None, None) => break,
+        }
+        if examined.unanswered.is_some() {
+            break;
         }
     }
     let decided = &examined.decided;
@@ -74,13 +82,22 @@ pub fn shortest(
     found: &Difference,
 ) -> Result<Option<(Sequence, Difference)>, String> {
     let mut problem = None;
-    let mut shows = |candidate: &Sequence| match arena.play(candidate) {
-        Ok(played) => played
-            .difference
-            .filter(|difference| difference.kind == found.kind),
-        Err(why) => {
-            problem.get_or_insert(why);
-            None
+    let mut unanswered = 0;
+    let mut shows = |candidate: &Sequence| {
+        if problem.is_some() || unanswered == UNANSWERED_MAX {
+            return None;
+        }
+        match arena.play(candidate) {
+            Ok(played) => {
+                unanswered += usize::from(played.unanswered.is_some());
+                played
+                    .difference
+                    .filter(|difference| difference.kind == found.kind)
+            }
+            Err(why) => {
+                problem = Some(why);
+                None
+            }
         }
     };
     let mut shown = shows(&sequence);

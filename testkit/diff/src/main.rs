@@ -9,7 +9,8 @@
 //! # Invariants
 //! - A sequence is fixed before it is played, so it can be played again, whole or in part.
 //! - Both servers are on free ports with folders of their own and are ended by their process ids.
-//! - A crash, a hang or a closed connection of ours is a difference like any other.
+//! - A crash, a hang or a closed connection of ours is a difference like any other; one of the real
+//!   server is counted and named, and it is started again.
 //!
 //! # Why not mutate recorded traffic?
 //! Recordings hold what people do; the facts hold what they may do. New commands are tried as soon
@@ -106,7 +107,7 @@ fn run(cli: &Cli) -> Result<bool, String> {
     loop {
         let sequence = planner.sequence(cli.seed, number);
         let examined = examine::examine(&mut arena, sequence)?;
-        findings.count(&examined);
+        findings.count(number, &examined);
         if let Some((sequence, difference)) = examined.open
             && findings.is_new(&difference.kind)
         {

@@ -30,6 +30,9 @@ pub const IN_A_TRANSACTION: &str = "in a transaction ";
 /// What a difference of what subscribers hear is called first.
 pub const HEARD: &str = "messages of ";
 
+/// Where a server gave no reply when the sequence was over.
+const AFTERWARDS: &str = "after the sequence";
+
 /// What differed.
 #[derive(Debug, Clone)]
 pub struct Difference {
@@ -62,6 +65,9 @@ pub struct Played {
     /// The step without which more of the sequence could be compared: what it does differs for a
     /// reason that is known, or the arbiter does not know it.
     pub without: Option<usize>,
+    /// The real server gave no reply, and what it was asked: it was started again, and what is
+    /// left of the sequence was not compared.
+    pub unanswered: Option<String>,
 }
 
 /// Both servers with what they have in common.
@@ -194,7 +200,7 @@ impl Arena {
         }
     }
 
-    /// Plays a sequence from an empty server. An error is a real server's, or the machine's.
+    /// Plays a sequence from an empty server. An error is the machine's.
     pub fn play(&mut self, sequence: &Sequence) -> Result<Played, String> {
         self.begin();
         let mut played = Played::default();
@@ -231,18 +237,35 @@ impl Arena {
                 let tail: Vec<&str> = log.lines().rev().take(12).collect();
                 let tail = tail.into_iter().rev().collect::<Vec<_>>().join("\n");
                 self.restart()?;
-                if !is_ours {
-                    return Err(format!("{} at {current}: {silence}", self.theirs.name));
+                if is_ours {
+                    let kind = format!("{} {silence}", first_words(&current));
+                    let said = format!("{silence}\n{tail}");
+                    played.difference = Some(self.difference(kind, current, said, String::new()));
+                } else {
+                    played.unanswered = Some(format!("{current}: {silence}"));
                 }
-                let kind = format!("{} {silence}", first_words(&current));
-                let said = format!("{silence}\n{tail}");
-                played.difference = Some(self.difference(kind, current, said, String::new()));
                 return Ok(played);
             }
         }
-        self.reset(sequence)?;
+        self.finish(sequence, &mut played)?;
         played.decided = std::mem::take(&mut self.decided);
         Ok(played)
+    }
+
+    /// Makes both servers as they were before the sequence, and notes which could not be.
+    fn finish(&mut self, sequence: &Sequence, played: &mut Played) -> Result<(), String> {
+        let [ours, theirs] = self.reset(sequence)?;
+        if let Some(silence) = theirs {
+            played.unanswered = Some(format!("{AFTERWARDS}: {silence}"));
+        }
+        // What the sequence itself has shown says more.
+        if let (Some(silence), None) = (ours, &played.difference) {
+            let kind = format!("{AFTERWARDS} {silence}");
+            let command = AFTERWARDS.to_owned();
+            let said = silence.to_string();
+            played.difference = Some(self.difference(kind, command, said, String::new()));
+        }
+        Ok(())
     }
 
     /// Forgets the sequence before.
@@ -302,8 +325,9 @@ impl Arena {
         }
     }
 
-    /// Makes both servers as they were before the sequence.
-    pub fn reset(&mut self, sequence: &Sequence) -> Result<(), String> {
+    /// Makes both servers as they were before the sequence; a side that cannot be is started
+    /// again. Says of either, ours first, why it could not.
+    pub fn reset(&mut self, sequence: &Sequence) -> Result<[Option<Silence>; 2], String> {
         if let Some(arbiter) = &mut self.arbiter {
             arbiter.forget()?;
         }
@@ -313,24 +337,21 @@ impl Arena {
             .map(|c| c.waiting.is_some())
             .collect();
         self.connections.fill(Connection::default());
-        for (side, directives) in [
-            (&mut self.ours, &self.directives[0]),
-            (&mut self.theirs, &self.directives[1]),
-        ] {
+        let mut silences = [None; 2];
+        let sides = [&mut self.ours, &mut self.theirs].into_iter();
+        let sides = sides.zip(&self.directives).zip(&mut silences);
+        for ((side, directives), why) in sides {
             let old: Vec<_> = sequence
                 .config
                 .iter()
                 .filter_map(|(name, _)| Some((*name, directives.get(name)?.clone())))
                 .collect();
             if let Err(silence) = side.reset(&waiting, &old) {
-                eprintln!(
-                    "{} between two sequences: {silence}; started again",
-                    side.name
-                );
+                *why = Some(silence);
                 side.restart()?;
             }
         }
-        Ok(())
+        Ok(silences)
     }
 
     fn run(

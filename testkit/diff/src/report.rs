@@ -21,6 +21,8 @@ pub struct Findings {
     kinds: BTreeMap<String, usize>,
     /// Differences that did not come again, with their sequences.
     fleeting: Vec<String>,
+    /// What the real server gave no reply to, with the sequences.
+    unanswered: Vec<String>,
     /// How often each rule allowed one.
     allowed: BTreeMap<usize, usize>,
     /// How often the arbiter decided a kind of difference.
@@ -38,13 +40,14 @@ impl Findings {
             commands: 0,
             kinds: BTreeMap::new(),
             fleeting: Vec::new(),
+            unanswered: Vec::new(),
             allowed: BTreeMap::new(),
             decided: BTreeMap::new(),
         }
     }
 
     /// A sequence was played.
-    pub fn count(&mut self, examined: &Examined) {
+    pub fn count(&mut self, number: u64, examined: &Examined) {
         self.sequences += 1;
         self.commands += examined.commands;
         if let Some(rule) = examined.allowed {
@@ -52,6 +55,11 @@ impl Findings {
         }
         for kind in &examined.decided {
             *self.decided.entry(kind.clone()).or_default() += 1;
+        }
+        if let Some(question) = &examined.unanswered {
+            let text = format!("sequence {number}: {question}");
+            println!("\n# {} was started again, {text}", self.against);
+            self.unanswered.push(text);
         }
     }
 
@@ -122,6 +130,11 @@ impl Findings {
         );
         if !never.is_empty() {
             println!("never: {}", never.join(" "));
+        }
+        let unanswered = self.unanswered.len();
+        println!("{} was started again {unanswered} times", self.against);
+        for text in &self.unanswered {
+            println!("started again: {text}");
         }
         for kind in &self.fleeting {
             println!("seen once and not again: {kind}");
