@@ -271,6 +271,8 @@ fn sorted(
     options: &Options<'_>,
 ) -> Result<Vec<Vec<u8>>, CommandError> {
     let mut weighted = Vec::with_capacity(elements.len());
+    // All keys are looked at whatever the first weighs: who asks to be told of misses is.
+    let mut are_numbers = true;
     for element in elements {
         let text = match options.by {
             Some(by) => look_up(cx, by, &element),
@@ -284,9 +286,13 @@ fn sorted(
             }))
         } else {
             let number = text.map_or(Some(0.0), |text| crate::number::double(&text));
-            Weight::Number(number.ok_or("ERR One or more scores can't be converted into double")?)
+            are_numbers &= number.is_some();
+            Weight::Number(number.unwrap_or(0.0))
         };
         weighted.push((weight, element));
+    }
+    if !are_numbers {
+        return Err("ERR One or more scores can't be converted into double".into());
     }
     weighted.sort_by(|(weight, element), (other, other_element)| {
         let order = match (weight, other) {
