@@ -30,6 +30,9 @@ pub const IN_A_TRANSACTION: &str = "in a transaction ";
 /// What a difference of what subscribers hear is called first.
 pub const HEARD: &str = "messages of ";
 
+/// How long a client may still wait on one side when its time is over on the other.
+const SOON: Duration = Duration::from_millis(500);
+
 /// Where a server gave no reply when the sequence was over.
 const AFTERWARDS: &str = "after the sequence";
 
@@ -647,6 +650,29 @@ impl Arena {
             self.equalise(connection, &their_args[1], &our_reply, &their_reply)?;
         }
         self.track(connection, &name, their_args, &their_reply);
+        if !is_queued {
+            self.touch(connection, their_args)?;
+        }
+        Ok(())
+    }
+
+    /// After MSETEX: keys that it made with a deadline of the past are gone on both sides. When
+    /// they would go if nobody asked for them is a matter of chance.
+    fn touch(&mut self, connection: usize, args: &[Vec<u8>]) -> Step_<()> {
+        let is_moment = |word: &Vec<u8>| {
+            word.eq_ignore_ascii_case(b"EXAT") || word.eq_ignore_ascii_case(b"PXAT")
+        };
+        if self.name(args) == "msetex" && args.iter().any(is_moment) {
+            let count = args.get(1).map(|word| String::from_utf8_lossy(word));
+            let count = count.and_then(|word| word.parse().ok());
+            let keys = args.iter().skip(2).step_by(2).take(count.unwrap_or(0));
+            let exists: Args = std::iter::once(&b"EXISTS".to_vec())
+                .chain(keys)
+                .cloned()
+                .collect();
+            self.ours.call(connection, &exists).map_err(ours)?;
+            self.theirs.call(connection, &exists).map_err(theirs)?;
+        }
         Ok(())
     }
 
@@ -738,6 +764,9 @@ impl Arena {
                 }
                 other => other?,
             }
+        }
+        for args in &queued {
+            self.touch(connection, args)?;
         }
         Ok(())
     }
@@ -831,7 +860,16 @@ impl Arena {
             .count();
         let b = waits(&mut self.theirs, connection, before).map_err(theirs)?;
         let a = waits(&mut self.ours, connection, before).map_err(ours)?;
-        Ok((a, b))
+        // One may have been asked only when its time was over.
+        Ok(match (a, b) {
+            (None, Some(b)) if b.is_null() => {
+                (late(&mut self.ours, connection).map_err(ours)?, Some(b))
+            }
+            (Some(a), None) if a.is_null() => {
+                (Some(a), late(&mut self.theirs, connection).map_err(theirs)?)
+            }
+            both => both,
+        })
     }
 }
 
@@ -860,6 +898,15 @@ fn waits(side: &mut Side, connection: usize, before: usize) -> Result<Option<Rep
         if Instant::now() > end {
             return Err(Silence::Hangs);
         }
+    }
+}
+
+/// The reply of a client that waits, if its time is over soon.
+fn late(side: &mut Side, connection: usize) -> Result<Option<Reply>, Silence> {
+    match side.receive(connection, SOON) {
+        Ok(reply) => Ok(Some(reply)),
+        Err(Silence::Hangs) => Ok(None),
+        Err(silence) => Err(silence),
     }
 }
 
