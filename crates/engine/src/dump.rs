@@ -35,7 +35,7 @@ use crate::object::{Kind, Object, OwnedValue};
 use crate::settings::Settings;
 use lzf::Compressor;
 
-pub use collection::write_members;
+pub use collection::write_frozen;
 pub use cursor::{Cursor, Length, Source};
 pub use string::{compress_marked, write_int, write_number, write_plain, write_string};
 

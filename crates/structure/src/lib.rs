@@ -5,6 +5,7 @@ pub mod decimal;
 mod growth;
 pub mod hash;
 pub mod intset;
+mod journal;
 pub mod list;
 pub mod listpack;
 pub mod packed;

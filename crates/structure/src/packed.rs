@@ -23,14 +23,17 @@
 pub(crate) mod chunks;
 pub(crate) mod directory;
 pub(crate) mod fragments;
+mod past;
 mod record;
 pub(crate) mod segment;
 #[cfg(test)]
 mod tests;
 
-use crate::share::Share;
+use crate::journal::Journaled;
 use chunks::{CHUNK, Chunks};
 use directory::Directory;
+pub use past::PackedPast;
+use past::Journal;
 pub use record::DEADLINE_MAX;
 use segment::{BLOB_MAX, DEPTH_MAX, SEGMENT_MAX, Segment};
 
@@ -44,7 +47,7 @@ const EXPIRE_LOOKS_MAX: usize = 16 << 10;
 /// A map from bytes to bytes in packed segments. See the module's documentation.
 pub struct PackedTable {
     directory: Directory,
-    segments: Chunks<Share<Segment>>,
+    segments: Chunks<Journaled<Segment>>,
     due_min: Vec<u64>,
     len: usize,
     heap: usize,
@@ -87,7 +90,7 @@ impl PackedTable {
     #[must_use]
     pub fn new() -> Self {
         let mut segments = Chunks::new();
-        segments.push(Share::new(Segment::new(0, 0)));
+        segments.push(Journaled::new(Segment::new(0, 0)));
         Self {
             directory: Directory::new(),
             segments,
@@ -170,7 +173,11 @@ impl PackedTable {
                     continue;
                 }
             }
-            let existed = self.alter(id, |segment| match place {
+            let log = |segment: &Segment, journal: &mut Journal| match place {
+                Ok(at) => journal.present(segment, at),
+                Err(_) => journal.absent(key),
+            };
+            let existed = self.alter(id, log, |segment| match place {
                 Ok(at) => {
                     if !segment.overwrite(at, value, deadline) {
                         segment.replace(at, key, value, deadline);
@@ -202,13 +209,16 @@ impl PackedTable {
         let Ok(at) = self.segments.get(id).find(hash, key) else {
             return false;
         };
-        let segment = self.segments.get_mut(id).get_mut();
-        let (buf, layout) = segment.record(at);
+        let (buf, layout) = self.segments.get(id).record(at);
         if layout.deadline(buf) == deadline {
             return true;
         }
         let value = buf[layout.value_start()..layout.end()].to_vec();
-        if segment.overwrite(at, &value, deadline) {
+        let is_overwritten = self.segments.get_mut(id).change(
+            |segment, journal| journal.present(segment, at),
+            |segment| segment.overwrite(at, &value, deadline),
+        );
+        if is_overwritten {
             self.note_due(id, deadline);
         } else {
             self.insert(hash, key, &value, deadline, hasher);
@@ -382,11 +392,17 @@ impl PackedTable {
                 if layout.deadline(buf).is_some_and(|deadline| deadline <= now) {
                     f(entry(segment, at));
                     self.len -= 1;
-                    self.alter(id, |segment| segment.remove(at));
+                    self.alter(
+                        id,
+                        |segment, journal| journal.present(segment, at),
+                        |segment| segment.remove(at),
+                    );
                     removed += 1;
                 }
             }
-            self.segments.get_mut(id).get_mut().refresh_due();
+            self.segments
+                .get_mut(id)
+                .change(|_, _| true, Segment::refresh_due);
             self.try_merge(id);
         }
         if self.timed == 0 {
@@ -419,7 +435,7 @@ impl PackedTable {
     /// gone. Empties the table at once; it may be filled again only when all is gone.
     pub fn free_some(&mut self, budget: usize) -> bool {
         // Whatever segments remain from here on, only segment 0 is in use, and it is emptied.
-        let first = std::mem::replace(self.segments.get_mut(0), Share::new(Segment::new(0, 0)));
+        let first = std::mem::replace(self.segments.get_mut(0), Journaled::new(Segment::new(0, 0)));
         self.heap -= first.heap_bytes();
         drop(first);
         self.directory = Directory::new();
@@ -438,25 +454,29 @@ impl PackedTable {
         true
     }
 
-    /// The table as it is now, to be read by somebody else while this one goes on changing. They
-    /// have in common what does not change: this costs a step a segment, and each segment's first
-    /// change copies it.
+    /// The elements as they are now, to be read by somebody else while the table goes on changing.
+    /// This costs a step a segment; until a segment was read, what a change takes away is kept.
     #[must_use]
-    pub fn freeze(&mut self) -> Self {
-        Self {
-            directory: self.directory.clone(),
-            segments: self.segments.map(Share::share),
-            due_min: self.due_min.clone(),
-            ..*self
+    pub fn freeze(&mut self) -> PackedPast {
+        PackedPast {
+            segments: self.segments.iter_mut().map(Journaled::freeze).collect(),
+            len: self.len,
+            due_hint: self.due_hint(),
+            bytes: self.memory_bytes(),
         }
     }
 
-    /// Changes segment `id` and keeps the table's sums right.
+    /// Changes segment `id` and keeps the table's sums right; `log` says what it takes away.
     #[inline]
-    fn alter<R>(&mut self, id: usize, change: impl FnOnce(&mut Segment) -> R) -> R {
-        let segment = self.segments.get_mut(id).get_mut();
+    fn alter<R>(
+        &mut self,
+        id: usize,
+        log: impl FnOnce(&Segment, &mut Journal) -> bool,
+        change: impl FnOnce(&mut Segment) -> R,
+    ) -> R {
+        let segment = self.segments.get_mut(id);
         let (heap, timed) = (segment.heap_bytes(), segment.timed as usize);
-        let result = change(segment);
+        let result = segment.change(log, change);
         self.heap = self.heap + segment.heap_bytes() - heap;
         self.timed = self.timed + segment.timed as usize - timed;
         result
@@ -470,7 +490,11 @@ impl PackedTable {
     }
 
     fn remove_at(&mut self, id: usize, at: usize) {
-        self.alter(id, |segment| segment.remove(at));
+        self.alter(
+            id,
+            |segment, journal| journal.present(segment, at),
+            |segment| segment.remove(at),
+        );
         self.len -= 1;
         // Once in a while is enough, and at the latest when it is empty.
         let left = self.segments.get(id).len();
@@ -480,13 +504,13 @@ impl PackedTable {
     }
 
     fn split(&mut self, id: usize, hasher: &impl Fn(&[u8]) -> u64) {
-        let segment = self.segments.get_mut(id).get_mut();
+        let segment = self.segments.get_mut(id);
         let (prefix, depth, heap) = (segment.prefix, segment.depth, segment.heap_bytes());
-        let right = segment.split(hasher);
+        let right = segment.change(|_, _| false, |segment| segment.split(hasher));
         self.heap = self.heap + segment.heap_bytes() + right.heap_bytes() - heap;
         let new = self.segments.len();
         let due_min = right.due_min;
-        self.segments.push(Share::new(right));
+        self.segments.push(Journaled::new(right));
         if new / CHUNK == self.due_min.len() {
             self.due_min.push(u64::MAX);
         }
@@ -542,8 +566,9 @@ impl PackedTable {
             self.note_due(right, Some(due_min));
         }
         self.due_min.truncate(self.segments.len().div_ceil(CHUNK));
-        let segment = self.segments.get_mut(left).get_mut();
-        segment.merge(gone.into_inner());
+        let segment = self.segments.get_mut(left);
+        let gone = gone.into_inner();
+        segment.change(|_, _| false, |segment| segment.merge(gone));
         let (prefix, depth, due_min) = (segment.prefix, segment.depth, segment.due_min);
         self.heap = self.heap + segment.heap_bytes() - heap;
         self.directory

@@ -82,18 +82,6 @@ impl<T> Share<T> {
         let copy = Self::new((**self).clone());
         *self = copy;
     }
-
-    /// The value itself: a copy where somebody else has it too.
-    pub(crate) fn into_inner(mut self) -> T
-    where
-        T: Clone,
-    {
-        self.get_mut();
-        let this = std::mem::ManuallyDrop::new(self);
-        // SAFETY: after `get_mut` nobody else has the value and there is no count left to drop;
-        // `this` is not dropped, so the value moves out once.
-        unsafe { this.value.assume_init_read() }
-    }
 }
 
 impl<T> Deref for Share<T> {
@@ -142,10 +130,9 @@ mod tests {
             (&*one, &*other, &*third),
             (&vec![1, 2, 3], &vec![9, 2], &vec![1, 2])
         );
-        let at = third.as_ptr();
+        let (at, mut third) = (third.as_ptr(), third);
         // Nobody else has it any more: it is not copied.
-        let inner = third.into_inner();
-        assert_eq!(inner.as_ptr(), at);
+        assert_eq!(third.get_mut().as_ptr(), at);
     }
 
     #[test]

@@ -26,6 +26,7 @@
 mod leaf;
 mod members;
 mod order;
+mod page;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -34,7 +35,7 @@ mod tree;
 use members::MemberTable;
 use order::{Edge, Probe, order_key};
 use std::ops::Range;
-use store::MemberStore;
+use store::{MemberStore, MembersPast};
 use tree::Tree;
 
 /// Records moved out of a page under evacuation in one operation, at most.
@@ -52,7 +53,7 @@ pub struct SortedSet {
 
 /// The members of a sorted set at one moment, in no useful order.
 pub struct Members {
-    store: MemberStore,
+    past: MembersPast,
     len: usize,
 }
 
@@ -72,12 +73,17 @@ impl Members {
     /// Bytes that it would take if it had nothing in common with anybody.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.store.memory_bytes()
+        self.past.memory_bytes()
     }
 
-    /// All members with their scores.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], f64)> {
-        self.store.iter()
+    /// Gives all members with their scores to `f`. What was given is remembered no more.
+    pub fn each(self, mut f: impl FnMut(&[u8], f64)) {
+        let mut count = 0;
+        self.past.each(|member, score| {
+            count += 1;
+            f(member, score);
+        });
+        assert_eq!(count, self.len, "members of a past");
     }
 }
 
@@ -374,12 +380,12 @@ impl SortedSet {
     }
 
     /// The members as they are now, to be read by somebody else while the set goes on changing.
-    /// They have in common what does not change: this costs a step a page of some hundred members,
-    /// and one for each long member; each page's first change copies it.
+    /// This costs a step a page of some hundred members; until a page was read, what a change takes
+    /// away is kept.
     #[must_use]
     pub fn freeze(&mut self) -> Members {
         Members {
-            store: self.store.freeze(),
+            past: self.store.freeze(),
             len: self.len(),
         }
     }
@@ -429,7 +435,7 @@ impl SortedSet {
             };
             self.table.replace(hasher(member), from, to);
             self.tree.replace(&self.store, &probe, from, to);
-            self.store.release(from);
+            self.store.remove(from);
         }
     }
 }

@@ -20,12 +20,14 @@ use std::borrow::Cow;
 use structure::intset::Intset;
 use structure::list::{ChunkBytes, List};
 use structure::listpack::{Entry as Item, Listpack};
+use structure::packed::PackedPast;
+use structure::record::ValueRef;
 
 use super::cursor::{Cursor, Source};
 use super::string::{write_number, write_plain, write_string};
 use super::ziplist::{ziplist, zipmap};
 use super::{Build, Damaged, Dialect, Format, Forms, Sink, Unwritable, head, kind};
-use crate::object::{Hash, Object, Set, SortedSet, transfer};
+use crate::object::{Frozen, Hash, Object, Set, SortedSet, transfer};
 
 /// How a chunk of a list is kept.
 const PLAIN: u64 = 1;
@@ -124,22 +126,75 @@ fn write_sorted_set<K: Sink>(
     });
 }
 
-/// Writes the type, the key and the members of a sorted set.
-pub fn write_members<K: Sink>(
+/// Writes the type, the key and the value of a big one that was frozen.
+///
+/// # Errors
+/// As [`super::write_value`].
+pub fn write_frozen<K: Sink>(
     out: &mut K,
     forms: &mut Forms,
     key: Option<&[u8]>,
-    members: &structure::zset::Members,
-) {
-    let buf = out.buf();
-    head(buf, forms, kind::ZSET, key);
-    write_number(buf, members.len() as u64);
-    for (member, score) in members.iter() {
-        let buf = out.buf();
-        write_string(buf, forms, member);
-        buf.extend(score.to_le_bytes());
-        out.spill();
+    value: Frozen,
+) -> Result<(), Unwritable> {
+    match value {
+        Frozen::Object(object) => {
+            return super::write_value(out, forms, key, ValueRef::Object(&object));
+        }
+        Frozen::Fields(fields) => return write_fields(out, forms, key, fields),
+        Frozen::Set(members) => {
+            head(out.buf(), forms, kind::SET, key);
+            write_number(out.buf(), members.len() as u64);
+            members.each(|member| {
+                write_string(out.buf(), forms, member.key);
+                out.spill();
+            });
+        }
+        Frozen::Members(members) => {
+            head(out.buf(), forms, kind::ZSET, key);
+            write_number(out.buf(), members.len() as u64);
+            members.each(|member, score| {
+                write_string(out.buf(), forms, member);
+                out.buf().extend(score.to_le_bytes());
+                out.spill();
+            });
+        }
     }
+    Ok(())
+}
+
+/// The fields of a big hash.
+fn write_fields<K: Sink>(
+    out: &mut K,
+    forms: &mut Forms,
+    key: Option<&[u8]>,
+    fields: PackedPast,
+) -> Result<(), Unwritable> {
+    // At or before all deadlines: they are written as what comes after it.
+    let earliest = fields.due_hint();
+    let kind = match (forms.format, earliest) {
+        (_, None) => kind::HASH,
+        (Format::Redis7_0, _) => return Err(Unwritable::FieldDeadlines),
+        (Format::Valkey9_1, _) => kind::HASH_TIMED_VALKEY,
+        (Format::Redis8_10, _) => kind::HASH_TIMED,
+    };
+    head(out.buf(), forms, kind, key);
+    if let Some(at) = earliest.filter(|_| kind == kind::HASH_TIMED) {
+        out.buf().extend(at.to_le_bytes());
+    }
+    write_number(out.buf(), fields.len() as u64);
+    fields.each(|field| {
+        if let Some(earliest) = earliest.filter(|_| kind == kind::HASH_TIMED) {
+            write_number(out.buf(), field.deadline.map_or(0, |at| at - earliest + 1));
+        }
+        write_string(out.buf(), forms, field.key);
+        write_string(out.buf(), forms, field.value);
+        if kind == kind::HASH_TIMED_VALKEY {
+            let deadline = field.deadline.unwrap_or(u64::MAX);
+            out.buf().extend(deadline.to_le_bytes());
+        }
+        out.spill();
+    });
+    Ok(())
 }
 
 fn write_hash<K: Sink>(

@@ -109,17 +109,13 @@ impl Hash {
         DEADLINE_MAX
     };
 
-    /// A big one as it is now, to be read by somebody else; `None` for one that is quickly copied.
-    pub fn freeze(&mut self) -> Option<Self> {
-        let Form::Large(large) = &mut self.form else {
-            return None;
-        };
-        Some(Self {
-            form: Form::Large(Box::new(Large {
-                table: large.table.freeze(),
-                hinted: large.hinted,
-            })),
-        })
+    /// The fields of a big one as they are now, to be read by somebody else; `None` for one that is
+    /// quickly copied.
+    pub fn freeze(&mut self) -> Option<structure::packed::PackedPast> {
+        match &mut self.form {
+            Form::Large(large) => Some(large.table.freeze()),
+            _ => None,
+        }
     }
 
     /// As OBJECT ENCODING says it.

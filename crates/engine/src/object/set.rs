@@ -102,14 +102,13 @@ impl Set {
         }
     }
 
-    /// A big one as it is now, to be read by somebody else; `None` for one that is quickly copied.
-    pub fn freeze(&mut self) -> Option<Self> {
-        let Form::Table(table) = &mut self.form else {
-            return None;
-        };
-        Some(Self {
-            form: Form::Table(Box::new(table.freeze())),
-        })
+    /// The members of a big one as they are now, to be read by somebody else; `None` for one that
+    /// is quickly copied.
+    pub fn freeze(&mut self) -> Option<structure::packed::PackedPast> {
+        match &mut self.form {
+            Form::Table(table) => Some(table.freeze()),
+            _ => None,
+        }
     }
 
     /// As OBJECT ENCODING says it.

@@ -43,14 +43,35 @@ fn write_deadline(out: &mut Vec<u8>, deadline: Option<u64>) {
     }
 }
 
-/// A big sorted set: its members come in any order.
-fn write_members(out: &mut Vec<u8>, deadline: Option<u64>, mut members: Vec<(Vec<u8>, f64)>) {
+/// Elements of a big hash, set or sorted set, which come in any order.
+fn write_elements(out: &mut Vec<u8>, deadline: Option<u64>, mut elements: Vec<Element>) {
     write_deadline(out, deadline);
-    members.sort_by(|a, b| a.0.cmp(&b.0));
-    for (member, score) in members {
-        out.extend_from_slice(&member);
-        out.extend(score.to_le_bytes());
+    elements.sort();
+    for element in elements {
+        out.extend(format!("{element:?}").bytes());
     }
+}
+
+/// A key or a member, its value or score, and its deadline.
+type Element = (Vec<u8>, Vec<u8>, Option<u64>);
+
+/// The elements of an object that is frozen element by element.
+fn elements_of(object: &Object) -> Option<Vec<Element>> {
+    let mut elements = Vec::new();
+    match object {
+        _ if object.len() <= 512 => return None,
+        Object::Hash(hash) => transfer::each_field(hash, |field, value, deadline| {
+            elements.push((field.to_vec(), value.to_vec(), deadline));
+        }),
+        Object::Set(set) => transfer::each_member(set, |member| {
+            elements.push((member.to_vec(), Vec::new(), None));
+        }),
+        Object::SortedSet(sorted) => transfer::each_scored(sorted, |member, score| {
+            elements.push((member.to_vec(), score.to_le_bytes().to_vec(), None));
+        }),
+        _ => return None,
+    }
+    Some(elements)
 }
 
 fn writer() -> Box<dyn EntryWriter> {
@@ -244,15 +265,13 @@ impl Bench {
                 let table = &stripe.db(number).unwrap().table;
                 for record in table.iter() {
                     let mut out = Vec::new();
-                    match record.value() {
-                        ValueRef::Object(Object::SortedSet(sorted)) if sorted.len() > 512 => {
-                            let mut members = Vec::new();
-                            transfer::each_scored(sorted, |member, score| {
-                                members.push((member.to_vec(), score));
-                            });
-                            write_members(&mut out, record.deadline(), members);
-                        }
-                        _ => writer().write(&mut out, number, record).unwrap(),
+                    let elements = match record.value() {
+                        ValueRef::Object(object) => elements_of(object),
+                        _ => None,
+                    };
+                    match elements {
+                        Some(elements) => write_elements(&mut out, record.deadline(), elements),
+                        None => writer().write(&mut out, number, record).unwrap(),
                     }
                     entries.insert((number, record.key().to_vec()), out);
                 }
@@ -296,7 +315,7 @@ impl Bench {
             return;
         }
         let mut found = Entries::new();
-        for piece in &pieces {
+        for piece in pieces {
             self.parse(piece, &mut found);
         }
         assert_eq!(found.len(), wanted.len());
@@ -304,28 +323,32 @@ impl Bench {
     }
 
     /// Takes a piece apart.
-    fn parse(&self, piece: &Piece, found: &mut Entries) {
+    fn parse(&self, piece: Piece, found: &mut Entries) {
         let build = Build {
             settings: &self.settings,
             seed: &self.keyspace.shared.seed,
             dialect: Dialect::Redis,
         };
-        for big in &piece.big {
-            let mut out = Vec::new();
-            match &big.value {
+        for big in piece.big {
+            let (mut out, mut elements) = (Vec::new(), Vec::new());
+            match big.value {
                 Frozen::Object(object) => {
                     object.check_invariants();
-                    let value = ValueRef::Object(object);
+                    let value = ValueRef::Object(&object);
                     let mut forms = Forms::new(Format::Redis8_10, false);
                     write_deadline(&mut out, big.deadline);
                     dump::write_value(&mut out, &mut forms, Some(&big.key), value).unwrap();
                 }
-                Frozen::Members(members) => {
-                    let list = members
-                        .iter()
-                        .map(|(member, score)| (member.to_vec(), score));
-                    write_members(&mut out, big.deadline, list.collect());
-                }
+                Frozen::Fields(past) | Frozen::Set(past) => past.each(|element| {
+                    let (key, value) = (element.key.to_vec(), element.value.to_vec());
+                    elements.push((key, value, element.deadline));
+                }),
+                Frozen::Members(members) => members.each(|member, score| {
+                    elements.push((member.to_vec(), score.to_le_bytes().to_vec(), None));
+                }),
+            }
+            if !elements.is_empty() {
+                write_elements(&mut out, big.deadline, elements);
             }
             let double = found.insert((piece.db, big.key.to_vec()), out);
             assert!(double.is_none(), "a key is there twice");

@@ -4,10 +4,8 @@ use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crc::{Digest, Table};
-use engine::dump::{CHECKSUM, Damaged, Sink, Unwritable, compress_marked};
-use engine::object::Frozen;
+use engine::dump::{CHECKSUM, Damaged, Sink, Unwritable, compress_marked, write_frozen};
 use engine::snapshot::Big;
-use structure::record::ValueRef;
 
 use super::write::{Encoder, Entry};
 use crate::storage::{Storage, StorageFile};
@@ -149,20 +147,16 @@ impl<W: Write> Saver<W> {
     ///
     /// # Errors
     /// As [`Saver::entry`].
-    pub fn big(&mut self, big: &Big, access: u32) -> Result<(), SaveError> {
-        match &big.value {
-            Frozen::Object(object) => self.entry(Entry {
-                key: &big.key,
-                deadline: big.deadline,
-                access,
-                value: ValueRef::Object(object),
+    pub fn big(&mut self, big: Big, access: u32) -> Result<(), SaveError> {
+        let (to, encoder) = (&mut self.to, &mut self.encoder);
+        encoder.entry_facts(&mut to.buf, big.deadline, access);
+        match write_frozen(to, encoder.forms(), Some(&big.key), big.value) {
+            Ok(()) => self.after(),
+            Err(why) => Err(SaveError::Value {
+                db: self.db,
+                key: big.key.into(),
+                why,
             }),
-            Frozen::Members(members) => {
-                let to = &mut self.to;
-                let encoder = &mut self.encoder;
-                encoder.members(to, &big.key, big.deadline, access, members);
-                self.after()
-            }
         }
     }
 

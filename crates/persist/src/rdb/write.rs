@@ -154,19 +154,6 @@ impl Encoder {
         write_value(out, &mut self.forms, Some(entry.key), entry.value)
     }
 
-    /// A key with the members of a sorted set.
-    pub fn members(
-        &mut self,
-        out: &mut impl Sink,
-        key: &[u8],
-        deadline: Option<u64>,
-        access: u32,
-        members: &structure::zset::Members,
-    ) {
-        self.entry_facts(out.buf(), deadline, access);
-        engine::dump::write_members(out, &mut self.forms, Some(key), members);
-    }
-
     /// What stands before the type of a key's value: its deadline, and when it was used.
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // Access bits are 24.

@@ -388,8 +388,9 @@ fn fill<W: StorageFile>(
                 }
             }
             saver.marked(&piece.bytes, &piece.marks)?;
-            for big in &piece.big {
-                saver.big(big, before(job.uses, big.access))?;
+            for big in piece.big {
+                let access = before(job.uses, big.access);
+                saver.big(big, access)?;
             }
         }
         job.taken(of_batch, shared);

@@ -66,14 +66,8 @@ impl<T> Chunks<T> {
         }
     }
 
-    /// A list of what `make` makes of each item.
-    pub(crate) fn map<U>(&mut self, mut make: impl FnMut(&mut T) -> U) -> Chunks<U> {
-        let chunks = self.chunks.iter_mut();
-        Chunks {
-            chunks: chunks
-                .map(|chunk| chunk.iter_mut().map(&mut make).collect())
-                .collect(),
-        }
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.chunks.iter_mut().flatten()
     }
 
     /// The items of chunk `chunk`.

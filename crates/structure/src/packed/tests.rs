@@ -95,8 +95,8 @@ fn run(ops: &[Op], keys: u16, hasher: &impl Fn(&[u8]) -> u64) {
             Op::Freeze => {
                 // A few at a time: some are let go before the table changes, and some after.
                 if frozen.len() > 2 {
-                    let (table, model) = frozen.swap_remove(0);
-                    check(&table, &model, hasher);
+                    let (past, model) = frozen.swap_remove(0);
+                    check_past(past, &model);
                 }
                 frozen.push((table.freeze(), model.clone()));
             }
@@ -134,14 +134,23 @@ fn run(ops: &[Op], keys: u16, hasher: &impl Fn(&[u8]) -> u64) {
     }
     check(&table, &model, hasher);
     drop(table);
-    for (mut table, mut model) in frozen {
-        check(&table, &model, hasher);
-        // What is frozen is a table like any.
-        let key = key_of(1);
-        table.insert(hasher(&key), &key, b"changed", None, hasher);
-        model.insert(key, (b"changed".to_vec(), None));
-        check(&table, &model, hasher);
+    for (past, model) in frozen {
+        check_past(past, &model);
     }
+}
+
+fn check_past(past: PackedPast, model: &Model) {
+    assert_eq!(past.len(), model.len());
+    let due = model.values().filter_map(|value| value.1).min();
+    assert_eq!(past.due_hint().is_some(), due.is_some());
+    assert!(past.due_hint() <= due || due.is_none());
+    let mut found = Model::new();
+    past.each(|element| {
+        let value = (element.value.to_vec(), element.deadline);
+        let double = found.insert(element.key.to_vec(), value);
+        assert!(double.is_none(), "an element is there twice");
+    });
+    assert_eq!(&found, model);
 }
 
 proptest! {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! member   len 1 | score 8 | member len              len <= 240
-//! far      0xFE  | score 8 | index 4                 the member stands in `far`
+//! far      0xFE  | score 8 | index 4                 the member is the page's `far`
 //! free     0xFF  | units 1 | - 2 | previous 4 | next 4
 //! ```
 //! Records stand in pages of 16 KiB, in units of 4 bytes, and are referred to by 32 bits: page
@@ -20,13 +20,13 @@
 //! Both would cost 8 bytes a member. It has to be found from the member (ZSCORE, ZADD), and the
 //! tree gets by with 16 bits of it.
 
-use crate::growth::copy_of;
-use crate::packed::chunks::Chunks;
+use std::sync::Arc;
+
+use super::page::{Journal, PAGE_BYTES, Page, far_bytes};
+use crate::journal::{Journaled, Past};
 use crate::prefetch::prefetch;
-use crate::share::Share;
 
 const UNIT: usize = 4;
-const PAGE_BYTES: usize = 16 << 10;
 const PAGE_UNITS_BITS: u32 = 12;
 /// Pages that 32-bit references reach.
 const PAGES_MAX: usize = (1 << (32 - PAGE_UNITS_BITS)) - 1;
@@ -34,6 +34,8 @@ const HEAD: usize = 9;
 const NEAR_MAX: usize = 240;
 const FAR: u8 = 0xFE;
 const FREE: u8 = 0xFF;
+/// Bytes of a free slot that say what it is.
+const FREE_HEAD: usize = 2;
 const FAR_UNITS: usize = 4;
 /// Sizes in units that occur: from an empty member to one of `NEAR_MAX`.
 const UNITS_MIN: usize = HEAD.div_ceil(UNIT);
@@ -44,23 +46,8 @@ const IDLE_BYTES: usize = 2 * PAGE_BYTES;
 /// Pages or free slots passed over in one step of an evacuation.
 const STEPS_MAX: usize = 64;
 
-struct Page {
-    bytes: Vec<u8>,
-    free_units: u32,
-}
-
-/// A copy takes as many bytes as the original.
-impl Clone for Page {
-    fn clone(&self) -> Self {
-        Self {
-            bytes: copy_of(&self.bytes),
-            free_units: self.free_units,
-        }
-    }
-}
-
 pub(crate) struct MemberStore {
-    pages: Vec<Share<Page>>,
+    pages: Vec<Journaled<Page>>,
     /// Numbers of pages that have been given back.
     vacant: Vec<u32>,
     /// Heads of the lists of free slots, by size.
@@ -75,8 +62,36 @@ pub(crate) struct MemberStore {
     used_bytes: usize,
     free_bytes: usize,
     heap: usize,
-    far: Chunks<Option<Box<[u8]>>>,
-    far_vacant: Vec<u32>,
+}
+
+/// The members at one moment.
+pub(crate) struct MembersPast {
+    pages: Vec<Past<Page>>,
+    bytes: usize,
+}
+
+impl MembersPast {
+    /// Bytes that it would take if it had nothing in common with anybody.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Gives all members with their scores to `f`, in no useful order. Holds one page at a time;
+    /// those behind it remember nothing any more.
+    pub(crate) fn each(self, mut f: impl FnMut(&[u8], f64)) {
+        for past in self.pages {
+            let (mut page, journal) = past.read();
+            journal.undo(&mut page);
+            let mut rest = &page.bytes[..];
+            while !rest.is_empty() {
+                let (record, behind) = rest.split_at(slot_units(rest) * UNIT);
+                rest = behind;
+                if record[0] != FREE {
+                    f(member_of(&page, record), score_of(record));
+                }
+            }
+        }
+    }
 }
 
 impl MemberStore {
@@ -92,8 +107,6 @@ impl MemberStore {
             used_bytes: 0,
             free_bytes: 0,
             heap: 0,
-            far: Chunks::new(),
-            far_vacant: Vec::new(),
         }
     }
 
@@ -106,26 +119,22 @@ impl MemberStore {
 
     #[inline]
     pub(crate) fn score(&self, at: u32) -> f64 {
-        let bytes = self.record(at)[1..HEAD].try_into().expect("eight bytes");
-        f64::from_le_bytes(bytes)
+        score_of(self.record(at))
     }
 
     #[inline]
     pub(crate) fn member(&self, at: u32) -> &[u8] {
-        let record = self.record(at);
-        let len = usize::from(record[0]);
-        if len <= NEAR_MAX {
-            &record[HEAD..HEAD + len]
-        } else {
-            self.far
-                .get(far_index(record))
-                .as_deref()
-                .expect("a live record refers to it")
-        }
+        let (page, start) = place(at);
+        let page = &self.pages[page];
+        member_of(page, &page.bytes[start..])
     }
 
     pub(crate) fn set_score(&mut self, at: u32, score: f64) {
-        self.record_mut(at)[1..HEAD].copy_from_slice(&score.to_le_bytes());
+        let (page, start) = place(at);
+        self.pages[page].change(
+            |page, journal| journal.keep(page, start + 1, HEAD - 1),
+            |page| page.bytes[start + 1..start + HEAD].copy_from_slice(&score.to_le_bytes()),
+        );
     }
 
     /// True where `insert` could fail for want of references: at 16 GiB of members.
@@ -141,32 +150,21 @@ impl MemberStore {
             FAR_UNITS
         };
         let at = self.allocate(units);
-        let record = self.record_mut(at);
-        record[1..HEAD].copy_from_slice(&score.to_le_bytes());
-        if near {
-            record[0] = member.len() as u8;
-            record[HEAD..HEAD + member.len()].copy_from_slice(member);
-        } else {
-            record[0] = FAR;
-            let index = self.far_insert(member.into());
-            self.record_mut(at)[HEAD..HEAD + 4].copy_from_slice(&index.to_le_bytes());
-        }
+        let far: Option<Arc<[u8]>> = (!near).then(|| member.into());
+        self.heap += far.as_ref().map_or(0, far_bytes);
+        self.write(at, |page, start| {
+            let index = far.map(|member| page.far_insert(member));
+            let record = &mut page.bytes[start..];
+            record[1..HEAD].copy_from_slice(&score.to_le_bytes());
+            if let Some(index) = index {
+                record[0] = FAR;
+                record[HEAD..HEAD + 4].copy_from_slice(&index.to_le_bytes());
+            } else {
+                record[0] = member.len() as u8;
+                record[HEAD..HEAD + member.len()].copy_from_slice(member);
+            }
+        });
         at
-    }
-
-    pub(crate) fn remove(&mut self, at: u32) {
-        let record = self.record(at);
-        if record[0] == FAR {
-            let index = far_index(record);
-            let member = self
-                .far
-                .get_mut(index)
-                .take()
-                .expect("a live record refers to it");
-            self.heap -= member.len();
-            self.far_vacant.push(index as u32);
-        }
-        self.release(at);
     }
 
     /// A live record that should move, to let its page go; `None` when there is nothing to do
@@ -191,33 +189,52 @@ impl MemberStore {
     }
 
     /// Copies the record at `from` elsewhere and returns where. Both live until `from` is given
-    /// to [`release`](Self::release).
+    /// to [`remove`](Self::remove).
     pub(crate) fn relocate(&mut self, from: u32) -> u32 {
         let units = slot_units(self.record(from));
         let to = self.allocate(units);
-        let (source, target) = (place(from), place(to));
-        debug_assert!(source.0 != target.0, "moved within the page that should go");
+        let (page, start) = place(from);
+        debug_assert!(page != place(to).0, "moved within the page that should go");
+        let page = &self.pages[page];
         let mut copy = [0; SIZES * UNIT + UNITS_MIN * UNIT];
         let copy = &mut copy[..units * UNIT];
-        copy.copy_from_slice(&self.pages[source.0].bytes[source.1..source.1 + copy.len()]);
-        self.pages[target.0].get_mut().bytes[target.1..target.1 + copy.len()].copy_from_slice(copy);
+        copy.copy_from_slice(&page.bytes[start..start + copy.len()]);
+        let far = (copy[0] == FAR).then(|| page.far(far_index(copy)).clone());
+        self.heap += far.as_ref().map_or(0, far_bytes);
+        self.write(to, |page, start| {
+            if let Some(member) = far {
+                let index = page.far_insert(member);
+                copy[HEAD..HEAD + 4].copy_from_slice(&index.to_le_bytes());
+            }
+            page.bytes[start..start + copy.len()].copy_from_slice(copy);
+        });
         to
     }
 
     /// Frees the slot at `at`.
-    pub(crate) fn release(&mut self, at: u32) {
-        let (page, start) = place(at);
-        let units = slot_units(&self.pages[page].bytes[start..]);
-        let into = self.pages[page].get_mut();
-        into.free_units += units as u32;
-        into.bytes[start] = FREE;
-        into.bytes[start + 1] = units as u8;
+    pub(crate) fn remove(&mut self, at: u32) {
+        let (number, start) = place(at);
+        let record = self.record(at);
+        let units = slot_units(record);
+        let far = (record[0] == FAR).then(|| far_index(record));
+        let log = |page: &Page, journal: &mut Journal| {
+            journal.keep(page, start, units * UNIT)
+                && far.is_none_or(|index| journal.keep_far(page, index))
+        };
+        let member = self.pages[number].change(log, |page| {
+            page.free_units += units as u32;
+            page.bytes[start] = FREE;
+            page.bytes[start + 1] = units as u8;
+            far.map(|index| page.far_remove(index))
+        });
+        self.heap -= member.as_ref().map_or(0, far_bytes);
         self.free_bytes += units * UNIT;
-        if page == self.victim as usize {
+        if number == self.victim as usize {
             return;
         }
         let head = self.free[units - UNITS_MIN];
-        self.set_links(at, NIL, head);
+        self.set_link(at, 4, NIL);
+        self.set_link(at, 8, head);
         if head != NIL {
             self.set_link(head, 4, at);
         }
@@ -225,58 +242,36 @@ impl MemberStore {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.pages.capacity() * size_of::<Page>()
-            + (self.vacant.capacity() + self.far_vacant.capacity()) * 4
-            + self.far.memory_bytes()
+        self.pages.capacity() * size_of::<Journaled<Page>>()
+            + self.vacant.capacity() * 4
             + self.heap
     }
 
     #[cfg(any(test, debug_assertions))]
     pub(crate) fn check(&self) {
         let pages: usize = self.pages.iter().map(|page| page.bytes.capacity()).sum();
-        let far = self.far.iter().flatten().map(|member| member.len());
-        assert_eq!(self.heap, pages + far.sum::<usize>(), "bytes of members");
+        let far: usize = self.pages.iter().map(|page| page.far_bytes()).sum();
+        assert_eq!(self.heap, pages + far, "bytes of members");
     }
 
-    /// The store as it is now: to be read, not to be changed.
-    pub(crate) fn freeze(&mut self) -> Self {
-        Self {
-            pages: self.pages.iter_mut().map(Share::share).collect(),
-            far: self.far.map(|far| far.clone()),
-            vacant: Vec::new(),
-            far_vacant: Vec::new(),
-            ..*self
+    /// The members as they are now, to be read by somebody else while the store goes on changing.
+    pub(crate) fn freeze(&mut self) -> MembersPast {
+        MembersPast {
+            pages: self.pages.iter_mut().map(Journaled::freeze).collect(),
+            bytes: self.memory_bytes(),
         }
-    }
-
-    /// All members with their scores, in no useful order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], f64)> {
-        (0u32..)
-            .zip(&self.pages)
-            .flat_map(|(number, page)| {
-                let mut start = 0;
-                std::iter::from_fn(move || {
-                    let slot = page.bytes.get(start..).filter(|rest| !rest.is_empty())?;
-                    let at = number << PAGE_UNITS_BITS | (start / UNIT) as u32;
-                    start += slot_units(slot) * UNIT;
-                    Some((slot[0] != FREE).then_some(at))
-                })
-            })
-            .flatten()
-            .map(|at| (self.member(at), self.score(at)))
     }
 
     /// Frees about `budget` allocations of a store that is not used any more.
     pub(crate) fn free_some(&mut self, budget: usize) -> bool {
-        for _ in 0..budget {
-            if let Some(page) = self.pages.pop() {
-                self.heap -= page.bytes.capacity();
-            } else if let Some(far) = self.far.pop() {
-                self.heap -= far.map_or(0, |member| member.len());
-            } else {
+        let mut freed = 0;
+        while freed < budget {
+            let Some(page) = self.pages.pop() else {
                 *self = Self::new();
                 return true;
-            }
+            };
+            self.heap -= page.bytes.capacity() + page.far_bytes();
+            freed += 1 + page.far_slots();
         }
         false
     }
@@ -287,17 +282,21 @@ impl MemberStore {
         &self.pages[page].bytes[start..]
     }
 
-    fn record_mut(&mut self, at: u32) -> &mut [u8] {
+    /// Writes into a slot that was just allocated: that it was free, or not there, is remembered.
+    fn write(&mut self, at: u32, write: impl FnOnce(&mut Page, usize)) {
         let (page, start) = place(at);
-        &mut self.pages[page].get_mut().bytes[start..]
+        self.pages[page].change(|_, _| true, |page| write(page, start));
     }
 
     fn allocate(&mut self, units: usize) -> u32 {
         let head = self.free[units - UNITS_MIN];
         if head != NIL {
             self.unlink(head, units);
-            let page = self.pages[place(head).0].get_mut();
-            page.free_units -= units as u32;
+            let (page, start) = place(head);
+            self.pages[page].change(
+                |page, journal| journal.keep(page, start, FREE_HEAD),
+                |page| page.free_units -= units as u32,
+            );
             self.free_bytes -= units * UNIT;
             return head;
         }
@@ -306,25 +305,28 @@ impl MemberStore {
             self.tail = self.new_page();
         }
         let used_bytes = self.used_bytes;
-        let page = &mut self.pages[self.tail as usize].get_mut().bytes;
-        let start = page.len();
-        if start + bytes > page.capacity() {
-            // Small sets grow their only page in steps.
-            let capacity = (used_bytes / 8).next_multiple_of(256).max(512) + start;
-            let before = page.capacity();
-            page.reserve_exact(capacity.min(PAGE_BYTES) - start);
-            self.heap += page.capacity() - before;
-        }
-        page.resize(start + bytes, 0);
+        let page = &mut self.pages[self.tail as usize];
+        let start = page.bytes.len();
+        let grown_bytes = page.change(
+            |_, _| true,
+            |page| {
+                let before = page.bytes.capacity();
+                if start + bytes > before {
+                    // Small sets grow their only page in steps.
+                    let capacity = (used_bytes / 8).next_multiple_of(256).max(512) + start;
+                    page.bytes.reserve_exact(capacity.min(PAGE_BYTES) - start);
+                }
+                page.bytes.resize(start + bytes, 0);
+                page.bytes.capacity() - before
+            },
+        );
+        self.heap += grown_bytes;
         self.used_bytes += bytes;
         self.tail << PAGE_UNITS_BITS | (start / UNIT) as u32
     }
 
     fn new_page(&mut self) -> u32 {
-        let page = Share::new(Page {
-            bytes: Vec::new(),
-            free_units: 0,
-        });
+        let page = Journaled::new(Page::new());
         if let Some(number) = self.vacant.pop() {
             self.pages[number as usize] = page;
             return number;
@@ -368,25 +370,14 @@ impl MemberStore {
     }
 
     fn drop_victim(&mut self) {
-        let page = self.pages[self.victim as usize].get_mut();
-        let bytes = std::mem::take(&mut page.bytes);
-        debug_assert_eq!(page.free_units as usize * UNIT, bytes.len());
-        page.free_units = 0;
-        self.used_bytes -= bytes.len();
-        self.free_bytes -= bytes.len();
-        self.heap -= bytes.capacity();
+        let nothing = Journaled::new(Page::new());
+        let page = std::mem::replace(&mut self.pages[self.victim as usize], nothing);
+        debug_assert_eq!(page.free_units as usize * UNIT, page.bytes.len());
+        self.used_bytes -= page.bytes.len();
+        self.free_bytes -= page.bytes.len();
+        self.heap -= page.bytes.capacity();
         self.vacant.push(self.victim);
         self.victim = NIL;
-    }
-
-    fn far_insert(&mut self, member: Box<[u8]>) -> u32 {
-        self.heap += member.len();
-        if let Some(index) = self.far_vacant.pop() {
-            *self.far.get_mut(index as usize) = Some(member);
-            return index;
-        }
-        self.far.push(Some(member));
-        u32::try_from(self.far.len() - 1).expect("each has a record, which 32 bits refer to")
     }
 
     fn unlink(&mut self, at: u32, units: usize) {
@@ -408,13 +399,12 @@ impl MemberStore {
         u32::from_le_bytes(bytes)
     }
 
+    /// Sets a link in a free slot, whose links nobody remembers.
     fn set_link(&mut self, at: u32, offset: usize, to: u32) {
-        self.record_mut(at)[offset..offset + 4].copy_from_slice(&to.to_le_bytes());
-    }
-
-    fn set_links(&mut self, at: u32, previous: u32, next: u32) {
-        self.set_link(at, 4, previous);
-        self.set_link(at, 8, next);
+        self.write(at, |page, start| {
+            let link = start + offset;
+            page.bytes[link..link + 4].copy_from_slice(&to.to_le_bytes());
+        });
     }
 }
 
@@ -422,6 +412,22 @@ impl MemberStore {
 fn place(at: u32) -> (usize, usize) {
     let unit = at & ((1 << PAGE_UNITS_BITS) - 1);
     ((at >> PAGE_UNITS_BITS) as usize, unit as usize * UNIT)
+}
+
+#[inline]
+fn score_of(record: &[u8]) -> f64 {
+    f64::from_le_bytes(record[1..HEAD].try_into().expect("eight bytes"))
+}
+
+/// The member of a record of `page`.
+#[inline]
+fn member_of<'a>(page: &'a Page, record: &'a [u8]) -> &'a [u8] {
+    let len = usize::from(record[0]);
+    if len <= NEAR_MAX {
+        &record[HEAD..HEAD + len]
+    } else {
+        page.far(far_index(record))
+    }
 }
 
 fn slot_units(record: &[u8]) -> usize {
@@ -479,7 +485,7 @@ mod tests {
                     break;
                 };
                 let to = store.relocate(from);
-                store.release(from);
+                store.remove(from);
                 let moved = live.remove(&from).unwrap();
                 assert!(live.insert(to, moved).is_none());
             }

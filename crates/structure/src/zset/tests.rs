@@ -134,7 +134,7 @@ fn run(ops: &[Op], members: u16, hasher: &impl Fn(&[u8]) -> u64) {
                 // A few at a time: some are let go before the set changes, and some after.
                 if frozen.len() > 2 {
                     let (members, scores) = frozen.swap_remove(0);
-                    check_members(&members, &scores);
+                    check_members(members, &scores);
                 }
                 frozen.push((set.freeze(), model.scores.clone()));
             }
@@ -180,14 +180,14 @@ fn run(ops: &[Op], members: u16, hasher: &impl Fn(&[u8]) -> u64) {
     check(&set, &model, hasher);
     drop(set);
     for (members, scores) in frozen {
-        check_members(&members, &scores);
+        check_members(members, &scores);
     }
 }
 
-fn check_members(members: &Members, scores: &BTreeMap<Vec<u8>, f64>) {
+fn check_members(members: Members, scores: &BTreeMap<Vec<u8>, f64>) {
     assert_eq!(members.len(), scores.len());
-    let entry = |(member, score): (&[u8], f64)| (member.to_vec(), score.to_bits());
-    let mut got: Vec<_> = members.iter().map(entry).collect();
+    let mut got = Vec::new();
+    members.each(|member, score| got.push((member.to_vec(), score.to_bits())));
     got.sort();
     let want = scores
         .iter()
