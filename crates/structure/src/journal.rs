@@ -198,7 +198,10 @@ impl<T: Part> Past<T> {
                 );
                 // SAFETY: its owner has left the value, `is_left` is no more, and there is nobody
                 // but us: it moves out once.
-                return (unsafe { known.state.get_mut().copy.assume_init_read() }, journal);
+                return (
+                    unsafe { known.state.get_mut().copy.assume_init_read() },
+                    journal,
+                );
             }
             Err(known) => known,
         };

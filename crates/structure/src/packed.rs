@@ -32,8 +32,8 @@ mod tests;
 use crate::journal::Journaled;
 use chunks::{CHUNK, Chunks};
 use directory::Directory;
-pub use past::PackedPast;
 use past::Journal;
+pub use past::PackedPast;
 pub use record::DEADLINE_MAX;
 use segment::{BLOB_MAX, DEPTH_MAX, SEGMENT_MAX, Segment};
 

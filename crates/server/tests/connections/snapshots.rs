@@ -1,7 +1,7 @@
 //! Snapshots in the background: what they hold, what they cost, what happens when they fail.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::*;
 
@@ -131,6 +131,76 @@ fn a_snapshot_holds_the_moment_whatever_happens_meanwhile() {
             digest,
             "{threads} threads"
         );
+    }
+}
+
+/// Changes big values all over, until told to stop.
+fn change_big_values(mut client: Client, stop: &AtomicBool) {
+    let mut n = 1u64;
+    while !stop.load(Ordering::Relaxed) {
+        for _ in 0..10 {
+            n = n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let (which, value) = (n >> 33, n >> 50);
+            let at = which % 4000;
+            let commands = [
+                format!("HSET hash f{at} {value}"),
+                format!("HDEL hash f{}", which % 3999),
+                format!("HPEXPIRE hash 100000000 FIELDS 1 f{}", which % 3998),
+                format!("SADD set m{at}"),
+                format!("SREM set m{}", which % 3997),
+                format!("ZADD zset {value} m{at}"),
+                format!("ZREM zset m{}", which % 3996),
+                format!("LSET list {} e{value}", which % 3000),
+                "RPOPLPUSH list list".to_owned(),
+                format!("XADD stream * f {value}"),
+                format!("XDEL stream {}-1", which % 3000),
+            ];
+            for command in &commands {
+                let words = command.split(' ').collect::<Vec<_>>();
+                client.send(&words).expect("sent");
+            }
+            for _ in &commands {
+                client.receive().expect("a reply");
+            }
+        }
+    }
+}
+
+#[test]
+fn big_values_are_saved_as_they_were_while_others_change_them() {
+    for threads in THREADS {
+        let folder = Folder::new();
+        let server = folder.server(&["--threads", threads]);
+        let mut client = connect(&server);
+        fill(&mut client);
+        let stop = AtomicBool::new(false);
+        let writers = [connect(&server), connect(&server)];
+        let digest = std::thread::scope(|scope| {
+            for writer in writers {
+                scope.spawn(|| change_big_values(writer, &stop));
+            }
+            let mut digest = None;
+            for _ in 0..3 {
+                for command in ["MULTI", "DEBUG DIGEST", "BGSAVE"] {
+                    call(&mut client, command);
+                }
+                let Reply::Array(mut replies) = call(&mut client, "EXEC") else {
+                    panic!("no transaction");
+                };
+                digest = Some(replies.swap_remove(0));
+                until("the snapshot is there", || !is_saving(&mut client));
+            }
+            stop.store(true, Ordering::Relaxed);
+            digest
+        });
+        assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "ok");
+        let _ = client.call(&["SHUTDOWN", "NOSAVE"]);
+        drop(server);
+        let second = folder.server(&["--threads", "1"]);
+        let mut client = connect(&second);
+        until("it is loaded", || info(&mut client, "loading") == "0");
+        let loaded = call(&mut client, "DEBUG DIGEST");
+        assert_eq!(Some(loaded), digest, "{threads} threads");
     }
 }
 

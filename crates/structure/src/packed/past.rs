@@ -74,11 +74,13 @@ impl Journal {
         while let Some(&kind) = self.entries.get(at) {
             let layout = record::parse(&self.entries, at + 1);
             let key = layout.key(&self.entries);
-            changed.entry(key).or_insert((kind == PRESENT).then(|| EntryRef {
-                key,
-                value: &self.entries[layout.value_start()..layout.end()],
-                deadline: layout.deadline(&self.entries),
-            }));
+            changed
+                .entry(key)
+                .or_insert((kind == PRESENT).then(|| EntryRef {
+                    key,
+                    value: &self.entries[layout.value_start()..layout.end()],
+                    deadline: layout.deadline(&self.entries),
+                }));
             at = layout.end();
         }
         changed

@@ -54,7 +54,10 @@ impl Page {
 
     /// Long member `index`.
     pub(super) fn far(&self, index: usize) -> &Arc<[u8]> {
-        let far = self.far.as_ref().and_then(|far| far.members[index].as_ref());
+        let far = self
+            .far
+            .as_ref()
+            .and_then(|far| far.members[index].as_ref());
         far.expect("a live record refers to it")
     }
 
@@ -145,7 +148,8 @@ impl Journal {
     /// Makes a later page what it was.
     pub(super) fn undo(mut self, page: &mut Page) {
         while let Some(end) = self.log.len().checked_sub(TRAILER) {
-            let word = |at: usize| usize::from(u16::from_le_bytes([self.log[at], self.log[at + 1]]));
+            let word =
+                |at: usize| usize::from(u16::from_le_bytes([self.log[at], self.log[at + 1]]));
             let (start, len) = (word(end), word(end + 2));
             page.bytes[start..start + len].copy_from_slice(&self.log[end - len..end]);
             self.log.truncate(end - len);
