@@ -12,7 +12,8 @@
 //! # Invariants
 //! - While increments gather no rewrite begins: the base that was pinned stays that of the log.
 //! - Files are linked and removed by threads that wait for nobody: a worker's, or the log's.
-//! - A log for the backup alone refuses no writes and holds no replies. If it fails, the backup does.
+//! - A log for the backup alone refuses no writes and holds no replies: if it fails, so does the
+//!   backup.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
