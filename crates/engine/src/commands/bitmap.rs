@@ -328,8 +328,9 @@ fn bitpos(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
     }
     let number = |at| args.get(at).map(crate::number::int).transpose();
     let start = number(3)?.unwrap_or(0);
-    let end = number(4)?;
+    // What the ends are counted in is read before the second of them.
     let bits = Range::unit(args, 5)?;
+    let end = number(4)?;
     let mut digits = [0; TEXT_MAX];
     let bytes = match cx.read(args.at(1)) {
         None => {
