@@ -33,6 +33,9 @@ pub const HEARD: &str = "messages of ";
 /// How long a client may still wait on one side when its time is over on the other.
 const SOON: Duration = Duration::from_millis(500);
 
+/// One side takes a message for one that it has, the other makes an entry.
+const REPEATS: &str = "xadd repeats";
+
 /// Where a server gave no reply when the sequence was over.
 const AFTERWARDS: &str = "after the sequence";
 
@@ -691,6 +694,13 @@ impl Arena {
             && is_id(a)
             && is_id(b)
         {
+            if is_of_now(a) != is_of_now(b) {
+                return Err(Stop::Difference {
+                    kind: REPEATS.to_owned(),
+                    ours: render(our_reply),
+                    theirs: render(their_reply),
+                });
+            }
             self.ids.ours.push(a.clone());
             self.ids.theirs.push(b.clone());
         }
@@ -753,7 +763,8 @@ impl Arena {
                             .find(&inside, &ours, &theirs, &played)
                             .is_some()
                     };
-                    if is_allowed || self.may_go_on(args, &inside, &kind, &ours, &theirs) {
+                    let goes_on = is_allowed && kind != REPEATS;
+                    if goes_on || self.may_go_on(args, &inside, &kind, &ours, &theirs) {
                         continue;
                     }
                     return Err(Stop::Difference {
@@ -908,6 +919,11 @@ fn late(side: &mut Side, connection: usize) -> Result<Option<Reply>, Silence> {
         Err(Silence::Hangs) => Ok(None),
         Err(silence) => Err(silence),
     }
+}
+
+/// Whether an id is one that a server makes up, not one of a sequence's own.
+fn is_of_now(id: &[u8]) -> bool {
+    id.iter().position(|byte| *byte == b'-') == Some(now_ms().to_string().len())
 }
 
 fn now_ms() -> u128 {
