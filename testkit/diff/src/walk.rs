@@ -105,7 +105,13 @@ fn head(key: &[u8]) -> Vec<Vec<Vec<u8>>> {
 /// What is asked of a key of this type.
 fn body(key: &[u8], kind: &[u8]) -> Vec<Vec<Vec<u8>>> {
     match kind {
-        b"string" => vec![question(&["GET"], key, &[])],
+        // Not all of it: SETBIT makes strings of 256 MiB.
+        b"string" => vec![
+            question(&["STRLEN"], key, &[]),
+            question(&["GETRANGE"], key, &["0", "65535"]),
+            question(&["GETRANGE"], key, &["-65536", "-1"]),
+            question(&["BITCOUNT"], key, &[]),
+        ],
         b"list" => vec![question(&["LRANGE"], key, &["0", "-1"])],
         b"set" => vec![question(&["SMEMBERS"], key, &[])],
         b"hash" => vec![question(&["HGETALL"], key, &[])],
