@@ -3,7 +3,8 @@
 //! [`cut`] fixes the moment: every stripe is locked, and in each table a pass begins. From then on
 //! whoever changes a record hands over what it was first, and [`Stripe::save_some`], called in
 //! slices, shows the rest. What comes out are [`Piece`]s: entries as the file has them, in no
-//! particular order, each key of the moment in exactly one. Big values are only frozen, and written down by whoever takes the pieces.
+//! particular order, each key of the moment in exactly one. Big values are only frozen, and written
+//! down by whoever takes the pieces.
 //!
 //! # Invariants
 //! - A table with a pass is neither freed nor forgotten: what FLUSHALL takes away goes on here, as

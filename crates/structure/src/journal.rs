@@ -16,8 +16,8 @@
 //! set at random in a big hash copy a thousand segments.
 //!
 //! # Invariants
-//! - While a `Past` is unread, the value changes only under the lock, and `copy` has the value's own
-//!   bytes whenever the lock is free.
+//! - While a `Past` is unread, the value changes only under the lock, and `copy` has the value's
+//!   own bytes whenever the lock is free.
 //! - The owner never waits for the lock: where the reader has it, or where the journal would get
 //!   longer than a copy is worth, the owner leaves the value to the reader and goes on with a copy.
 //! - The value is dropped by the owner, or, once it was left, with the last who knows the journal.

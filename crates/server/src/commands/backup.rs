@@ -18,7 +18,7 @@ const BACKUP: Command = Command {
     group: Group::Server,
     since: "8.10.0",
     summary: "Makes backups of the whole data set.",
-    arity: Arity::at_least(2),
+    arity: Arity::exactly(2),
     ..Command::container(&[
         BACKUP_ABORT,
         BACKUP_CLEANUP,

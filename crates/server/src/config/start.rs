@@ -1,7 +1,8 @@
 //! Reading the configuration at start: the command line, files, and standard input.
 //!
-//! `[FILE] [--directive value...]... [-]`; the `-` may stand in the file's place, too. The file is read first, then standard input, then the
-//! options; what comes later wins, but for `save`, whose pairs add up until `save ""` clears them.
+//! `[FILE] [--directive value...]... [-]`; the `-` may stand in the file's place, too. The file is
+//! read first, then standard input, then the options; what comes later wins, but for `save`, whose
+//! pairs add up until `save ""` clears them.
 //! An option takes the argument after it even where that starts with two dashes (`--save` does
 //! not), and further arguments until one does.
 //!
