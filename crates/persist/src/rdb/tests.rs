@@ -381,3 +381,36 @@ fn what_a_format_does_not_know_is_refused() {
         );
     }
 }
+
+#[test]
+fn two_files_in_the_making_do_not_touch_each_other() {
+    let disk = crate::storage::simulated::Simulated::new(1);
+    let encoder = || Encoder::new(Format::default(), false, Uses::None);
+    let about = About {
+        version: "8.10.2",
+        created_s: 1,
+        used_bytes: 2,
+        is_base: false,
+    };
+    let outer = save(&disk, "outer.rdb", encoder(), true, |saver| {
+        saver.begin(&about);
+        saver.library(b"outer")?;
+        save(&disk, "inner.rdb", encoder(), true, |inner| {
+            inner.begin(&about);
+            inner.library(b"inner")
+        })?;
+        Ok(())
+    });
+    assert!(outer.is_ok(), "the outer one is named last");
+    for (name, source) in [("outer.rdb", b"outer"), ("inner.rdb", b"inner")] {
+        let file = disk.bytes(name).expect(name);
+        let mut libraries = Vec::new();
+        let read = all(&file, SKIPPING, |part| {
+            if let Part::Library(text) = part {
+                libraries.push(text.to_vec());
+            }
+        });
+        assert!(read.is_ok(), "{name} is whole");
+        assert_eq!(libraries, [source.to_vec()], "{name}");
+    }
+}
