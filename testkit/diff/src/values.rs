@@ -514,6 +514,19 @@ impl Values {
                 true => self.small(0, 6),
                 false => self.id(),
             },
+            // What Redis refuses for memory depends on the machine; it sets 16 bytes aside for each.
+            "count" if about.command == "xautoclaim" => self.or_edge(
+                &["1", "2", "3", "0", "5", "100"],
+                &[
+                    "9223372036854775807",
+                    "-9223372036854775808",
+                    "9223372036854775808",
+                    "-1",
+                    "abc",
+                    "",
+                    "1.5",
+                ],
+            ),
             "min-idle-time" => self.or_edge(&["0", "0", "0", "100000000"], INTEGER_EDGES),
             // Far from what passes while a sequence is played.
             "ms" => self.or_edge(&["0", "50000000", "500000000"], &["-1", "abc", "", "0"]),
