@@ -126,16 +126,18 @@ pub struct Decoder {
 /// The number of a header line as most are: `$7\r\n` or `$16\r\n`, and where the next line begins.
 /// `None` for any other, right or wrong.
 #[inline]
-fn short_header(buf: &[u8], at: usize, mark: u8) -> Option<(i64, usize)> {
-    match *buf.get(at..at + 5)? {
-        [first, ones @ b'0'..=b'9', b'\r', b'\n', _] if first == mark => {
-            Some((i64::from(ones - b'0'), at + 4))
-        }
-        [first, tens @ b'1'..=b'9', ones @ b'0'..=b'9', b'\r', b'\n'] if first == mark => {
-            Some((i64::from(tens - b'0') * 10 + i64::from(ones - b'0'), at + 5))
-        }
-        _ => None,
+fn short_header(buf: &[u8], at: usize, mark: u8) -> Option<(u32, usize)> {
+    let (line, rest) = buf.get(at..)?.split_first_chunk::<4>()?;
+    let [_, tens, ones, _] = line.map(|byte| u32::from(byte).wrapping_sub(u32::from(b'0')));
+    let line = u32::from_le_bytes(*line);
+    if line & 0xffff_00ff == u32::from_le_bytes([mark, 0, b'\r', b'\n']) && tens < 10 {
+        return Some((tens, at + 4));
     }
+    let is_two = line & 0xff00_00ff == u32::from_le_bytes([mark, 0, 0, b'\r'])
+        && rest.first() == Some(&b'\n')
+        && tens.wrapping_sub(1) < 9
+        && ones < 10;
+    is_two.then(|| (tens * 10 + ones, at + 5))
 }
 
 enum Step<T> {
@@ -161,6 +163,9 @@ impl Decoder {
     ///
     /// # Errors
     /// Where Redis closes the connection with `Protocol error: …`.
+    ///
+    /// # Panics
+    /// When the buffer has 4 GiB or more.
     pub fn decode(
         &mut self,
         buf: &[u8],
@@ -168,6 +173,11 @@ impl Decoder {
         requests_max: usize,
         batch: &mut Batch,
     ) -> Result<usize, ProtocolError> {
+        // Buffers are kept below 4 GiB by `client-query-buffer-limit`.
+        assert!(
+            u32::try_from(buf.len()).is_ok(),
+            "a query buffer is below 4 GiB"
+        );
         let mut at = 0;
         while batch.requests.len() < requests_max && at < buf.len() {
             match self.request(buf, at, limits, batch) {
@@ -184,6 +194,7 @@ impl Decoder {
         Ok(at)
     }
 
+    #[inline(always)]
     fn request(
         &mut self,
         buf: &[u8],
@@ -198,7 +209,7 @@ impl Decoder {
             return self.inline(buf, start, batch);
         }
         let (count, at) = match short_header(buf, start, b'*') {
-            Some((count, at)) => (Some(count), at),
+            Some((count, at)) => (Some(i64::from(count)), at),
             None => match self.header(buf, start, "too big mbulk count string")? {
                 Step::Done(count, at) => (count, at),
                 Step::More => return Ok(Step::More),
@@ -219,6 +230,7 @@ impl Decoder {
         self.words(buf, start, at, left, first, limits, batch)
     }
 
+    #[cold]
     fn resume(
         &mut self,
         partial: Partial,
@@ -245,7 +257,8 @@ impl Decoder {
     }
 
     /// Reads `left` words at `at` of the request that began at `start`.
-    #[inline]
+    // Always inlined: its arguments cost as much as reading a word does.
+    #[inline(always)]
     fn words(
         &mut self,
         buf: &[u8],
@@ -257,6 +270,14 @@ impl Decoder {
         batch: &mut Batch,
     ) -> Result<Step<()>, ProtocolError> {
         while left > 0 {
+            if let Some((len, body)) = short_header(buf, at, b'$')
+                && body + len as usize + 2 <= buf.len()
+            {
+                batch.words.push((offset(body), len));
+                left -= 1;
+                at = body + len as usize + 2;
+                continue;
+            }
             match self.word(buf, at, limits) {
                 Ok(Step::Done(range, end)) => {
                     batch.words.push(range);
@@ -288,7 +309,8 @@ impl Decoder {
         Ok(Step::Done((), at))
     }
 
-    #[inline]
+    /// A word with any header.
+    #[inline(never)]
     fn word(
         &mut self,
         buf: &[u8],
@@ -296,12 +318,9 @@ impl Decoder {
         limits: Limits,
     ) -> Result<Step<Range>, ProtocolError> {
         self.cut_off = 0;
-        let (len, body) = match short_header(buf, at, b'$') {
-            Some(found) => found,
-            None => match self.long_header(buf, at, limits)? {
-                Step::Done(len, body) => (len, body),
-                Step::More => return Ok(Step::More),
-            },
+        let (len, body) = match self.long_header(buf, at, limits)? {
+            Step::Done(len, body) => (len, body),
+            Step::More => return Ok(Step::More),
         };
         let Ok(len) = usize::try_from(len) else {
             return wrong("invalid bulk length");
@@ -416,10 +435,12 @@ impl Decoder {
     }
 }
 
-/// Buffers are kept below 4 GiB by `client-query-buffer-limit`.
+/// A place in a buffer, whose length [`Decoder::decode`] has looked at.
 #[inline]
+#[allow(clippy::cast_possible_truncation)]
 fn offset(at: usize) -> u32 {
-    u32::try_from(at).expect("a query buffer is below 4 GiB")
+    debug_assert!(u32::try_from(at).is_ok());
+    at as u32
 }
 
 fn parse_int(digits: &[u8]) -> Option<i64> {
