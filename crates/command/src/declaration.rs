@@ -127,6 +127,15 @@ impl Arity {
         }
     }
 
+    /// The fewest words of a call, and how many more it may have.
+    pub(crate) const fn range(self) -> (usize, usize) {
+        let more = match self.0 >= 0 {
+            true => 0,
+            false => isize::MAX as usize,
+        };
+        (self.least(), more)
+    }
+
     /// The fewest words a call has.
     pub const fn least(self) -> usize {
         self.0.unsigned_abs() as usize

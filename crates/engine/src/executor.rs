@@ -81,6 +81,7 @@ pub struct Outcome {
 }
 
 /// A command with what the caller found out about it already.
+#[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// Its words.
     pub args: Args<'a>,
@@ -152,7 +153,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
     }
 
     /// Finds a command's entry and the hash of its key, and asks for its bucket.
-    #[inline]
+    #[inline(always)]
     pub fn prepare<'a>(&self, args: Args<'a>) -> Request<'a>
     where
         'k: 'a,
@@ -240,19 +241,30 @@ impl<'k, L: RawLock> Executor<'k, L> {
             out.push(b"+QUEUED\r\n");
             return self.finish(session, None, 0, host, out, mark);
         }
-        let set = match self.stripes(session, entry, request) {
-            Ok(set) => set,
-            Err(error) => {
-                self.refuse(session, entry, &error, out);
-                return self.finish(session, None, 0, host, out, mark);
+        let mut guard = if let Some(hash) = request.hash {
+            let stripe = self.keyspace.shared.stripe(hash);
+            match self.guard.take() {
+                Some(guard) if guard.set().is_only(stripe) => guard,
+                other => {
+                    // Let go first: taking more while holding some could be out of order.
+                    drop(other);
+                    self.keyspace.stripes.acquire_one(stripe)
+                }
             }
-        };
-        let mut guard = match self.guard.take() {
-            Some(guard) if *guard.set() == set => guard,
-            other => {
-                // Let go first: taking more while holding some could be out of order.
-                drop(other);
-                self.keyspace.stripes.acquire(set)
+        } else {
+            let set = match self.stripes(session, entry, request) {
+                Ok(set) => set,
+                Err(error) => {
+                    self.refuse(session, entry, &error, out);
+                    return self.finish(session, None, 0, host, out, mark);
+                }
+            };
+            match self.guard.take() {
+                Some(guard) if *guard.set() == set => guard,
+                other => {
+                    drop(other);
+                    self.keyspace.stripes.acquire(set)
+                }
             }
         };
         // The phase may have changed while somebody else held the stripes.
@@ -282,7 +294,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             self.serve_ready(&mut guard, settings, host, now_ms);
         }
         self.guard = Some(guard);
-        self.finish(session, Some(entry), request.args.len(), host, out, mark)
+        self.finish_here(session, Some(entry), request.args.len(), host, out, mark)
     }
 
     /// Refuses what does not run while the data is loaded, or after it was saved for the last time.
@@ -315,13 +327,32 @@ impl<'k, L: RawLock> Executor<'k, L> {
         out: &mut Output,
     ) {
         let may_block = session.multi.is_none();
-        self.call(
+        self.call_here(
             session, entry, request, guard, settings, host, now_ms, may_block, out,
         );
     }
 
-    #[inline]
+    /// [`Self::call_here`], for those that are not the usual way to a handler.
     fn call(
+        &mut self,
+        session: &mut Session,
+        entry: &Entry,
+        request: &Request<'_>,
+        guard: &mut Guard<'k, Stripe, L>,
+        settings: &Settings,
+        host: &mut dyn Host,
+        now_ms: u64,
+        may_block: bool,
+        out: &mut Output,
+    ) {
+        self.call_here(
+            session, entry, request, guard, settings, host, now_ms, may_block, out,
+        );
+    }
+
+    // Always inlined: passing eleven arguments on is a good part of a GET.
+    #[inline(always)]
+    fn call_here(
         &mut self,
         session: &mut Session,
         entry: &Entry,
@@ -363,19 +394,31 @@ impl<'k, L: RawLock> Executor<'k, L> {
             cx.remember_reads(entry, request.args);
         }
         if let Err(error) = result {
-            out.truncate(mark);
-            self.effects.block = None;
-            self.stats.commands[usize::from(entry.id)].failed.add(1);
-            self.effects.retry_ms = None;
-            self.write_error(session, &error, out);
+            self.take_back(session, entry, &error, out, mark);
         }
         if self.effects.changes > 0 {
             self.log(entry, session, request.args, now_ms);
         }
     }
 
+    /// Answers with a handler's error in place of what it has written.
+    #[inline(never)]
+    fn take_back(
+        &mut self,
+        session: &mut Session,
+        entry: &Entry,
+        error: &CommandError,
+        out: &mut Output,
+        mark: usize,
+    ) {
+        out.truncate(mark);
+        self.effects.block = None;
+        self.stats.commands[usize::from(entry.id)].failed.add(1);
+        self.effects.retry_ms = None;
+        self.write_error(session, error, out);
+    }
+
     /// Which stripes a command needs.
-    #[inline]
     fn stripes(
         &self,
         session: &Session,
@@ -855,8 +898,22 @@ impl<'k, L: RawLock> Executor<'k, L> {
         self.stats.commands[usize::from(id)].ran_together(u64::from(count), ticks);
     }
 
-    #[inline]
+    /// [`Self::finish_here`], for commands that did not get as far as to run.
+    #[inline(never)]
     fn finish(
+        &mut self,
+        session: &mut Session,
+        entry: Option<&Entry>,
+        words: usize,
+        host: &mut dyn Host,
+        out: &mut Output,
+        mark: usize,
+    ) -> Outcome {
+        self.finish_here(session, entry, words, host, out, mark)
+    }
+
+    #[inline(always)]
+    fn finish_here(
         &mut self,
         session: &mut Session,
         entry: Option<&Entry>,

@@ -162,6 +162,12 @@ impl StripeSet {
         }
     }
 
+    /// Whether the stripe is all there is in the set.
+    #[inline]
+    pub fn is_only(&self, index: usize) -> bool {
+        matches!(self, Self::One(other) if usize::from(*other) == index)
+    }
+
     /// Whether every stripe of `other` is in the set.
     pub fn has_all(&self, other: &Self) -> bool {
         other.iter().all(|index| self.has(index))
@@ -284,6 +290,19 @@ impl<T, L: RawLock> Stripes<T, L> {
         Guard { stripes: self, set }
     }
 
+    /// Takes stripe `index`.
+    ///
+    /// # Panics
+    /// When there is no such stripe.
+    #[inline]
+    pub fn acquire_one(&self, index: usize) -> Guard<'_, T, L> {
+        self.stripes[index].lock.lock();
+        Guard {
+            stripes: self,
+            set: StripeSet::one(index),
+        }
+    }
+
     /// Looks at stripe `index` if nobody holds it.
     #[inline]
     pub fn peek<R>(&self, index: usize, look: impl FnOnce(&T) -> R) -> Option<R> {
@@ -354,8 +373,12 @@ impl<T, L: RawLock> Guard<'_, T, L> {
 impl<T, L: RawLock> Drop for Guard<'_, T, L> {
     #[inline]
     fn drop(&mut self) {
-        for index in self.set.iter() {
+        if let StripeSet::One(index) = self.set {
             // SAFETY: the guard holds exactly the locks of its set.
+            return unsafe { self.stripes.stripes[usize::from(index)].lock.unlock() };
+        }
+        for index in self.set.iter() {
+            // SAFETY: as above.
             unsafe { self.stripes.stripes[index].lock.unlock() }
         }
     }

@@ -266,7 +266,12 @@ impl<L: RawLock> EventLoop<'_, L> {
         out: &mut Output,
     ) -> (usize, Turn) {
         let mut pause = self.pause();
-        let mut prepared: [(Option<&Entry>, Option<u64>); MANY] = [(None, None); MANY];
+        let nothing = Request {
+            args: Args::new(&[], &[]),
+            entry: None,
+            hash: None,
+        };
+        let mut prepared: [Request<'_>; MANY] = [nothing; MANY];
         let mut first = 0;
         while first < batch.len() {
             let count = MANY.min(batch.len() - first);
@@ -277,20 +282,19 @@ impl<L: RawLock> EventLoop<'_, L> {
                     .make_room(&self.settings, &mut self.host, self.now_ms);
             }
             for (index, slot) in prepared[..count].iter_mut().enumerate() {
-                let request = self.executor.prepare(batch.args(first + index, data));
-                *slot = (request.entry, request.hash);
+                *slot = self.executor.prepare(batch.args(first + index, data));
             }
             if count > 1 {
                 let db = connection.session.db;
-                let hashes = || prepared[..count].iter().filter_map(|&(_, hash)| hash);
+                let hashes = || prepared[..count].iter().filter_map(|request| request.hash);
                 hashes().for_each(|hash| self.executor.prefetch_bucket(db, hash));
                 hashes().for_each(|hash| self.executor.prefetch_record(db, hash));
                 let network = &self.shared.network[usize::from(self.host.thread)];
                 network.prefetch_batches.add(1);
                 network.prefetch_entries.add(count as u64);
             }
-            for (index, &(entry, hash)) in prepared[..count].iter().enumerate() {
-                let args = batch.args(first + index, data);
+            for (index, request) in prepared[..count].iter().enumerate() {
+                let Request { args, entry, .. } = *request;
                 if pause.1 && self.is_paused(pause, &connection.session, entry, args) {
                     if self.paused.is_empty() {
                         self.pause_seen = pause;
@@ -303,10 +307,9 @@ impl<L: RawLock> EventLoop<'_, L> {
                     resp::Writer::new(out, connection.session.protocol).error(text);
                     continue;
                 }
-                let request = Request { args, entry, hash };
                 let outcome = self.executor.execute(
                     &mut connection.session,
-                    &request,
+                    request,
                     &self.settings,
                     &mut self.host,
                     self.now_ms,
@@ -333,7 +336,7 @@ impl<L: RawLock> EventLoop<'_, L> {
     }
 
     /// What follows each command: counters, the slow log, messages to clients of this thread.
-    #[inline]
+    #[inline(always)]
     fn after(
         &mut self,
         connection: &mut Connection,
