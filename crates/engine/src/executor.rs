@@ -54,6 +54,8 @@ pub struct Executor<'k, L: RawLock> {
     last_ticks: u64,
     /// How many quick commands are timed together at most.
     together_max: u32,
+    /// Bytes of the last reply to a command that was timed by itself.
+    reply_bytes: usize,
     /// Quick commands of one kind since then, which are timed together: which, and how many.
     together: (u16, u32),
     /// Keys whose line could not be served to its end because a stripe that the next in line needs
@@ -100,6 +102,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             effects: Effects::default(),
             stats,
             last_ticks: 0,
+            reply_bytes: 0,
             together_max: TOGETHER_MAX,
             together: (0, 0),
             retry: VecDeque::new(),
@@ -119,6 +122,11 @@ impl<'k, L: RawLock> Executor<'k, L> {
     /// Whether each command is timed by itself, however quick: it costs a little.
     pub fn time_each(&mut self, on: bool) {
         self.together_max = if on { 0 } else { TOGETHER_MAX };
+    }
+
+    /// Bytes of the last reply to a command that was timed by itself.
+    pub fn reply_bytes(&self) -> usize {
+        self.reply_bytes
     }
 
     /// Lets go of the stripes that were kept from the command before.
@@ -532,14 +540,14 @@ impl<'k, L: RawLock> Executor<'k, L> {
                 self.write_error(session, &denial.error_in_exec(), out);
                 continue;
             }
-            let before = host.ticks();
+            let (before, mark) = (host.ticks(), out.mark());
             self.call(
                 session, entry, &request, guard, settings, host, now_ms, false, out,
             );
             let ticks = host.ticks().saturating_sub(before);
             let stats = &self.stats.commands[usize::from(*id)];
             stats.ran(ticks);
-            host.ran_in_transaction(entry, request.args, ticks);
+            host.ran_in_transaction(entry, request.args, ticks, out.mark() - mark);
             if host.is_monitored() {
                 show_monitors(session, entry, request.args, host);
             }
@@ -939,6 +947,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
                 ticks = now.saturating_sub(self.last_ticks);
                 self.last_ticks = now;
                 self.stats.commands[usize::from(entry.id)].ran(ticks);
+                self.reply_bytes = out.mark().saturating_sub(mark);
             }
             None => {}
         }

@@ -56,8 +56,8 @@ pub trait Host {
     /// How many ticks a microsecond has.
     fn ticks_per_us(&self) -> f64;
 
-    /// A command ran inside EXEC and took so many ticks.
-    fn ran_in_transaction(&mut self, _: &Entry, _: resp::Args<'_>, _: u64) {}
+    /// A command ran inside EXEC, took so many ticks and replied with so many bytes.
+    fn ran_in_transaction(&mut self, _: &Entry, _: resp::Args<'_>, _: u64, _: usize) {}
 
     /// A session's user was refused a command.
     fn denied(&mut self, _: &Session, _: &Entry, _: resp::Args<'_>, _: Denial, _: Place) {}

@@ -7,6 +7,7 @@ mod command;
 mod config;
 mod connection;
 mod debug;
+mod hotkeys;
 mod info;
 mod latency;
 mod lifecycle;
@@ -34,6 +35,7 @@ pub const FAMILIES: &[&[Command]] = &[
     config::COMMANDS,
     connection::COMMANDS,
     debug::COMMANDS,
+    hotkeys::COMMANDS,
     info::COMMANDS,
     latency::COMMANDS,
     lifecycle::COMMANDS,

@@ -12,6 +12,7 @@ use engine::{Context, Entry};
 use resp::Args;
 
 use crate::config::Config;
+use crate::hotkeys::Ran;
 use crate::inbox::Message;
 use crate::listener::Listener;
 use crate::shared::{Client, Shared, SlowEntry};
@@ -114,8 +115,15 @@ impl Host for ThreadHost {
         self.shared.ticks_per_us()
     }
 
-    fn ran_in_transaction(&mut self, entry: &Entry, args: Args<'_>, ticks: u64) {
+    fn ran_in_transaction(
+        &mut self,
+        entry: &Entry,
+        args: Args<'_>,
+        ticks: u64,
+        reply_bytes: usize,
+    ) {
         if ticks >= self.slow_ticks {
+            self.note_hotkeys(entry, args, ticks, reply_bytes);
             self.note_slow(entry, args, ticks);
         }
     }
@@ -206,6 +214,22 @@ impl ThreadHost {
             now_ms,
             len_max,
         );
+    }
+
+    /// Tells a session of HOTKEYS, where one runs, of a command.
+    #[cold]
+    pub fn note_hotkeys(&mut self, entry: &Entry, args: Args<'_>, ticks: u64, reply_bytes: usize) {
+        if !self.shared.hotkeys.is_active() {
+            return;
+        }
+        let ran = Ran {
+            entry,
+            args,
+            ticks,
+            reply_bytes,
+        };
+        let (shared, thread) = (self.shared.clone(), usize::from(self.thread));
+        shared.hotkeys.note(thread, &ran, || self.random());
     }
 
     /// Puts a command on the slow log, and tells the latency monitor, as far as it is slow enough.

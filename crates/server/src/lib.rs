@@ -9,6 +9,7 @@ pub mod config;
 mod connection;
 mod event_loop;
 mod host;
+mod hotkeys;
 mod inbox;
 mod latency;
 mod listener;

@@ -50,6 +50,8 @@ pub struct Shared {
     pub replication_id: Mutex<String>,
     /// The slow log.
     pub slowlog: Mutex<SlowLog>,
+    /// HOTKEYS.
+    pub hotkeys: crate::hotkeys::Hotkeys,
     /// The users.
     pub users: crate::users::Users,
     /// Scripts and functions.
@@ -378,6 +380,7 @@ impl Shared {
             memory_peak: Mutex::default(),
             replication_id: Mutex::new(run_id.chars().rev().collect()),
             slowlog: Mutex::default(),
+            hotkeys: crate::hotkeys::Hotkeys::new(threads),
             users: crate::users::Users::default(),
             scripts: Registry::default(),
             pause: Pause::default(),
@@ -410,6 +413,11 @@ impl Shared {
 
     /// Tells all threads that users were changed.
     pub fn users_changed(&self) {
+        self.look_again();
+    }
+
+    /// Has all threads take over again what they keep of the shared state.
+    pub fn look_again(&self) {
         self.config_version.fetch_add(1, Ordering::Release);
         self.wake_all();
     }

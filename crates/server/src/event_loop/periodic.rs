@@ -26,6 +26,9 @@ impl<L: RawLock> EventLoop<'_, L> {
                 .samples
                 .lock()
                 .note(&self.shared, self.host.now_us);
+            if self.shared.hotkeys.stop_if_due(self.now_ms) {
+                self.shared.look_again();
+            }
         }
         self.shared
             .scripts
@@ -202,7 +205,12 @@ impl<L: RawLock> EventLoop<'_, L> {
             Ok(us) => ((us as f64 * self.ticks_per_us) as u64).max(1),
             Err(_) => u64::MAX,
         };
-        self.executor.time_each((0..TOGETHER_US).contains(&us));
+        let (ticks, counts_keys) = match self.shared.hotkeys.is_active() {
+            true => (1, true),
+            false => (ticks, false),
+        };
+        self.executor
+            .time_each(counts_keys || (0..TOGETHER_US).contains(&us));
         self.slow_ticks = ticks;
         self.host.slow_ticks = ticks;
     }

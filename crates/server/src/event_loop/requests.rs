@@ -348,7 +348,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         if ticks >= self.slow_ticks
             && let Some(entry) = entry
         {
-            self.host.note_slow(entry, args, ticks);
+            self.note_slow(connection, entry, args, ticks);
         }
         if !self.host.local.is_empty() {
             self.deliver_to(connection, out);
@@ -357,6 +357,17 @@ impl<L: RawLock> EventLoop<'_, L> {
             self.adopt_config();
             self.adopt_users(Some(connection));
         }
+    }
+
+    /// Notes a command that took long, or any command while a session of HOTKEYS runs.
+    #[cold]
+    fn note_slow(&mut self, connection: &Connection, entry: &Entry, args: Args<'_>, ticks: u64) {
+        // A command whose client now waits has not run.
+        if connection.session.waiting.is_none() {
+            let reply_bytes = self.executor.reply_bytes();
+            self.host.note_hotkeys(entry, args, ticks, reply_bytes);
+        }
+        self.host.note_slow(entry, args, ticks);
     }
 
     /// Whether all commands wait at present, and whether writes do.

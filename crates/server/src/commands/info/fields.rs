@@ -54,7 +54,7 @@ pub const SECTIONS: &[Section] = &[
     section("Stats", STATS),
     section("Replication", REPLICATION),
     section("CPU", CPU),
-    section("Hotkeys", &[]),
+    listing("Hotkeys", lines::hotkeys),
     section("Modules", &[]),
     Section {
         in_default: false,

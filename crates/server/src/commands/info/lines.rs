@@ -74,6 +74,19 @@ pub fn listeners(facts: &Facts, text: &mut String) {
     }
 }
 
+/// How the session of HOTKEYS stands, where there is one.
+pub fn hotkeys(facts: &Facts, text: &mut String) {
+    let Some(results) = facts.shared.hotkeys.results(facts.now_us / 1000) else {
+        return;
+    };
+    let _ = write!(
+        text,
+        "hotkeys-tracking-active:{}\r\nhotkeys-cmd-cpu-time:{:.0}\r\n",
+        u8::from(results.is_active),
+        facts.us(results.own_ticks) / 1000.0
+    );
+}
+
 /// What each thread did.
 pub fn threads(facts: &Facts, text: &mut String) {
     for (number, network) in facts.shared.network.iter().enumerate() {
