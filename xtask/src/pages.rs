@@ -1,8 +1,8 @@
 //! `cargo xtask gen`: the files that are rendered from the source.
 //!
 //! Generated files are committed. [`files`] lists them: the page of each group of commands, the
-//! documented configuration file, and the record of the commands that are there. The tidy test
-//! renders them again and fails where the committed file differs.
+//! documented configuration file and its table, and the record of the commands that are there. The
+//! tidy test renders them again and fails where the committed file differs.
 
 mod commands;
 
@@ -13,6 +13,8 @@ use crate::tool::root;
 pub fn files() -> Vec<(String, String)> {
     let mut files = commands::pages();
     files.push(("tidemill.conf".to_owned(), server::config::document()));
+    let table = server::config::document_table();
+    files.push(("docs/configuration.md".to_owned(), table));
     files.push((compat::RECORD.to_owned(), compat::record_text()));
     files
 }

@@ -947,7 +947,9 @@ impl<'k, L: RawLock> Executor<'k, L> {
                 ticks = now.saturating_sub(self.last_ticks);
                 self.last_ticks = now;
                 self.stats.commands[usize::from(entry.id)].ran(ticks);
-                self.reply_bytes = out.mark().saturating_sub(mark);
+                if self.together_max == 0 {
+                    self.reply_bytes = out.mark().saturating_sub(mark);
+                }
             }
             None => {}
         }

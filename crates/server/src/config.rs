@@ -30,7 +30,7 @@ mod value;
 mod tests;
 
 pub use compound::{OutputLimit, SavePoint, event};
-pub use document::document;
+pub use document::{document, table as document_table};
 pub use line::in_line;
 pub use rewrite::{RewriteError, replace as replace_file};
 pub use settings::{

@@ -12,6 +12,7 @@ use socket2::Socket;
 use crate::config::OutputLimit;
 use crate::shared::{Client, flag};
 use crate::sys::{self, PIECES_MAX};
+use crate::tls::Tls;
 
 /// A connection and its client.
 pub struct Connection {
@@ -44,11 +45,18 @@ pub struct Connection {
     pub has_hung_up: bool,
     /// Set when the connection is to be closed at once.
     pub is_dead: bool,
+    /// What stands between it and its socket, where it has TLS.
+    pub tls: Option<Box<Tls>>,
 }
 
 impl Connection {
     /// A fresh connection.
-    pub fn new(socket: Socket, session: Session, client: Arc<Client>) -> Self {
+    pub fn new(
+        socket: Socket,
+        session: Session,
+        client: Arc<Client>,
+        tls: Option<Box<Tls>>,
+    ) -> Self {
         Self {
             socket,
             token: 0,
@@ -65,6 +73,7 @@ impl Connection {
             held_lsn: 0,
             has_hung_up: false,
             is_dead: false,
+            tls,
         }
     }
 
@@ -76,6 +85,7 @@ impl Connection {
     /// Writes what waits, and then `fresh`, with one call; what the socket does not take stays in
     /// `output`. Returns how many bytes went.
     pub fn flush(&mut self, fresh: &mut Output) -> usize {
+        debug_assert!(self.tls.is_none(), "sent past TLS");
         if !self.output.is_empty() {
             self.output.append(fresh);
         }

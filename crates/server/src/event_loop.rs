@@ -38,6 +38,7 @@ mod logging;
 mod periodic;
 mod requests;
 mod saving;
+mod tls;
 
 use connections::Connections;
 
@@ -47,6 +48,8 @@ const READ_BYTES: usize = 64 * 1024;
 const TOKEN_INBOX: u64 = u64::MAX;
 const TOKEN_SIGNALS: u64 = u64::MAX - 1;
 const TOKEN_LISTENERS: u64 = u64::MAX - 1024;
+/// Tokens of connections with TLS are no smaller than this; those of plain ones are.
+const TOKEN_TLS: u64 = 1 << 63;
 /// Bytes of frames that are handed over before the end of a turn, while they are still near.
 const FRAME_BYTES: usize = 64 * 1024;
 /// Elements freed a turn while the loop is idle otherwise.
@@ -94,6 +97,8 @@ pub struct EventLoop<'k, L: RawLock> {
     /// looked at last.
     pause_seen: (bool, bool),
     buf: Vec<u8>,
+    /// What there is of TLS.
+    tls: tls::TlsTurn,
     /// The requests of the connection whose turn it is, and their replies: lent to the turn, which
     /// moves a pointer.
     batch: Option<Box<Batch>>,
@@ -180,6 +185,7 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             spare: Spare::default(),
             pause_seen: (false, false),
             buf: Vec::with_capacity(READ_BYTES),
+            tls: tls::TlsTurn::default(),
             batch: None,
             out: Some(Box::new(Output::with_capacity(READ_BYTES))),
             now_ms: 0,
@@ -221,7 +227,9 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
                 match event.token {
                     TOKEN_INBOX => self.take_inbox(),
                     TOKEN_SIGNALS => self.take_signals(),
-                    token if token >= TOKEN_LISTENERS => self.accept(token - TOKEN_LISTENERS),
+                    token if token >= TOKEN_TLS => {
+                        self.take_other(token, event.readable, event.writable);
+                    }
                     token => {
                         self.active_ms = self.now_ms;
                         if event.writable {

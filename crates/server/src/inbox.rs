@@ -54,6 +54,8 @@ pub struct Peer {
     pub is_local: bool,
     /// Whether it came over a Unix socket.
     pub is_unix: bool,
+    /// Whether it speaks TLS.
+    pub is_tls: bool,
 }
 
 /// A thread's inbox.

@@ -20,6 +20,7 @@ mod scripting;
 mod shared;
 mod start;
 mod sys;
+mod tls;
 mod users;
 
 pub use start::run;

@@ -1,4 +1,4 @@
-//! Listening sockets: TCP on each `bind` address, and the Unix socket.
+//! Listening sockets: TCP on each `bind` address, plain and for TLS, and the Unix socket.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -16,6 +16,8 @@ pub struct Listener {
     socket: Socket,
     /// Its path, for a Unix socket.
     pub path: Option<std::path::PathBuf>,
+    /// Whether who comes speaks TLS.
+    is_tls: bool,
 }
 
 /// Opens all listening sockets of a configuration.
@@ -47,7 +49,13 @@ pub fn open(config: &Config) -> Result<Vec<Listener>, String> {
         listeners.push(Listener {
             socket,
             path: Some(path.clone()),
+            is_tls: false,
         });
+    }
+    if config.tls.port != 0 {
+        let mut tls = open_tcp(&config.bind, config.tls.port, config.tcp_backlog)?;
+        tls.iter_mut().for_each(|listener| listener.is_tls = true);
+        listeners.append(&mut tls);
     }
     Ok(listeners)
 }
@@ -102,7 +110,11 @@ fn open_one(host: &str, port: u16, backlog: u32) -> io::Result<Listener> {
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
     listen(&socket, backlog)?;
-    Ok(Listener { socket, path: None })
+    Ok(Listener {
+        socket,
+        path: None,
+        is_tls: false,
+    })
 }
 
 fn listen(socket: &Socket, backlog: u32) -> io::Result<()> {
@@ -130,6 +142,7 @@ impl Listener {
                 address,
                 is_local: true,
                 is_unix: true,
+                is_tls: false,
             };
             return Ok((socket, peer));
         }
@@ -144,6 +157,7 @@ impl Listener {
             local_address: text(to),
             is_local: from.is_some_and(|address| address.ip().is_loopback()),
             is_unix: false,
+            is_tls: self.is_tls,
         };
         Ok((socket, peer))
     }

@@ -50,6 +50,8 @@ pub struct Shared {
     pub replication_id: Mutex<String>,
     /// The slow log.
     pub slowlog: Mutex<SlowLog>,
+    /// What new connections with TLS are served with.
+    pub tls: crate::tls::Current,
     /// HOTKEYS.
     pub hotkeys: crate::hotkeys::Hotkeys,
     /// The users.
@@ -380,6 +382,7 @@ impl Shared {
             memory_peak: Mutex::default(),
             replication_id: Mutex::new(run_id.chars().rev().collect()),
             slowlog: Mutex::default(),
+            tls: crate::tls::Current::default(),
             hotkeys: crate::hotkeys::Hotkeys::new(threads),
             users: crate::users::Users::default(),
             scripts: Registry::default(),

@@ -190,6 +190,12 @@ fn shared<L: RawLock>(
     run_id.truncate(40);
     let shared = Shared::new(keyspace.shared.clone(), config, threads, run_id);
     let shared = shared.map_err(|error| format!("Can't set up the threads: {error}"))?;
+    let tls = shared.tls.apply(&shared.config().tls);
+    tls.map_err(|error| {
+        warning!("{error}");
+        warning!("Failed to configure TLS. Check logs for more info.");
+        format!("Failed to configure TLS: {error}")
+    })?;
     take_users(&shared, users).inspect_err(|error| warning!("{error}"))?;
     Ok(Arc::new(shared))
 }
@@ -227,10 +233,17 @@ pub fn announce(config: &Config) {
     if config.unixsocket.is_some() {
         notice!("Ready to accept connections unix");
     }
+    if config.tls.port != 0 {
+        notice!("Ready to accept connections tls");
+    }
+    let (option, port) = match config.port {
+        0 if config.tls.port != 0 => ("--tls -p", config.tls.port),
+        port => ("-p", port),
+    };
     notice!(
-        "Data directory: {}. Connect: redis-cli -p {}. Stop: Ctrl-C, SIGTERM or SHUTDOWN.",
-        config.dir.display(),
-        config.port
+        "Data directory: {}. Connect: redis-cli {option} {port}. Stop: Ctrl-C, SIGTERM or \
+         SHUTDOWN.",
+        config.dir.display()
     );
 }
 

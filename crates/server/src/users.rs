@@ -115,6 +115,14 @@ impl Users {
         entry.filter(|_| admitted).map(|entry| entry.user.clone())
     }
 
+    /// The user that a certificate names, if it may log in.
+    pub fn by_certificate(&self, name: &[u8]) -> Option<Arc<User>> {
+        let table = self.table.read();
+        let entry = table.get(name)?;
+        let user = entry.account.is_enabled().then_some(&entry.user);
+        user.cloned()
+    }
+
     /// What is kept of a user.
     pub fn account(&self, name: &[u8]) -> Option<Account> {
         Some(self.table.read().get(name)?.account.clone())

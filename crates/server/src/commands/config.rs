@@ -230,6 +230,9 @@ fn config_set(
             "the server is loading",
         )));
     }
+    if pairs.iter().any(|(name, _)| is_of_tls(name)) {
+        apply_tls(&shared, &changes.config.tls, pairs[0].0).map_err(refused)?;
+    }
     let before = changed("appendonly").then(|| shared.config());
     shared.set_config(changes.config);
     if let Some(before) = before {
@@ -247,6 +250,8 @@ fn config_set(
         };
         if let Err(error) = switched {
             warning!("CONFIG SET appendonly: {error}");
+            // They were right before.
+            let _ = shared.tls.apply(&before.tls);
             shared.set_config((*before).clone());
             let reason = "Unable to turn on AOF. Check server logs.";
             return Err(refused(ConfigError::failed("appendonly", reason)));
@@ -263,10 +268,31 @@ fn config_set(
     Ok(())
 }
 
+fn is_of_tls(name: &[u8]) -> bool {
+    name.get(..4)
+        .is_some_and(|front| front.eq_ignore_ascii_case(b"tls-"))
+}
+
+/// Serves new TLS connections by these settings. The files are read again even where no name of
+/// theirs is new.
+fn apply_tls(
+    shared: &Shared,
+    settings: &crate::tls::Settings,
+    name: &[u8],
+) -> Result<(), ConfigError> {
+    shared.tls.apply(settings).map_err(|error| {
+        warning!("{error}");
+        ConfigError::Failed {
+            name: name.to_vec(),
+            reason: "Unable to update TLS configuration. Check server logs.".into(),
+        }
+    })
+}
+
 /// Carries out what a change means beside the new value: threads look that up by themselves.
 fn carry_out(name: &'static str, config: &Config) -> Result<(), ConfigError> {
     match name {
-        "bind" | "port" | "tcp-backlog" => {
+        "bind" | "port" | "tls-port" | "tcp-backlog" => {
             let reason = "listening elsewhere takes a new start of the server";
             return Err(ConfigError::failed(name, reason));
         }

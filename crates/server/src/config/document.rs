@@ -23,6 +23,77 @@ pub fn document() -> String {
     out
 }
 
+/// The text of `docs/configuration.md`: every directive in a table, and whether it does anything.
+pub fn table() -> String {
+    let mut out = String::from(TABLE_PREFACE);
+    for group in GROUPS {
+        let _ = write!(out, "\n## {}\n\n", group.title);
+        out.push_str(
+            "| directive | default | set | effect | what it says |\n|---|---|---|---|---|\n",
+        );
+        for one in group.directives {
+            let set = match one.change {
+                Change::AnyTime => "any time",
+                Change::Protected => "protected",
+                Change::Startup => "at start",
+            };
+            let effect = match one.effect {
+                Effect::Acts => "acts",
+                Effect::Accepted => "accepted",
+                Effect::Later => "later",
+                Effect::Refused(_) => "default only",
+            };
+            let default = match one.threads() {
+                true => "the cores".to_owned(),
+                false => format!("`{}`", one.default),
+            };
+            let default = if default == "``" { "" } else { &default };
+            let alias = one.alias.map(|alias| format!(", `{alias}`"));
+            let (name, alias) = (one.name, alias.unwrap_or_default());
+            let range = range(one.kind).map(|range| format!(" {range}"));
+            let text = format!("{}{}", one.doc, range.unwrap_or_default());
+            let text = text.replace('|', "\\|");
+            let _ = writeln!(
+                out,
+                "| `{name}`{alias} | {default} | {set} | {effect} | {text} |"
+            );
+        }
+    }
+    out
+}
+
+const TABLE_PREFACE: &str = "\
+# Configuration
+
+Every directive, as `tidemill.conf` has them too. Made from the table that the server reads
+(`cargo xtask gen`).
+
+Directives come from a file, from the command line (`--port 7000`), from standard input, and from
+CONFIG SET; CONFIG REWRITE writes them back. The columns:
+
+- **set**: with CONFIG SET at any time; only where `enable-protected-configs` allows it (protected);
+  or only at start.
+- **effect**: it acts; it is accepted and there is nothing here that it would tune; what it steers
+  comes later; or only its default is taken, because running without it would mislead.
+
+## TLS in short
+
+```
+tls-port 6380
+tls-cert-file server.crt
+tls-key-file server.key
+tls-ca-cert-file ca.crt
+```
+
+With `port 0` beside it nothing listens without TLS. `tls-auth-clients` is yes unless told
+otherwise: clients show a certificate for which an authority of `tls-ca-cert-file` or
+`tls-ca-cert-dir` vouches.
+`CONFIG SET tls-cert-file` with the same name reads all files again, as after a renewal; where they
+are wrong, or do not belong together, everything stays as it was. Versions 1.2 and 1.3 are spoken;
+keys are not encrypted (`openssl pkey -in old.key -out new.key`). [security.md](security.md) says
+what is bounded.
+";
+
 fn describe(out: &mut String, one: &Directive) {
     let mut text = one.doc.to_string();
     if let Some(range) = range(one.kind) {

@@ -11,6 +11,7 @@
 use super::Config;
 use super::compound::OutputLimit;
 use super::value::Value;
+use crate::tls;
 use engine::dump::Format;
 use std::path::PathBuf;
 
@@ -128,6 +129,8 @@ pub struct Settings {
     pub aof_load_corrupt_tail_max_size_bytes: u64,
     pub aof_timestamp_enabled: bool,
     pub aof_use_rdb_preamble: bool,
+    // TLS
+    pub tls: tls::Settings,
     // Scripts
     pub busy_reply_threshold_ms: u64,
 }
@@ -333,6 +336,7 @@ impl Settings {
             aof_load_corrupt_tail_max_size_bytes: from.number("aof-load-corrupt-tail-max-size"),
             aof_timestamp_enabled: from.on("aof-timestamp-enabled"),
             aof_use_rdb_preamble: from.on("aof-use-rdb-preamble"),
+            tls: from.tls(),
             busy_reply_threshold_ms: from.number("busy-reply-threshold"),
         }
     }
@@ -386,6 +390,30 @@ impl Source<'_> {
         use std::os::unix::ffi::OsStringExt;
         let text = self.text(name).into_vec();
         (!text.is_empty()).then(|| std::ffi::OsString::from_vec(text).into())
+    }
+
+    fn tls(&self) -> tls::Settings {
+        tls::Settings {
+            port: self.number("tls-port"),
+            certificates: self.path("tls-cert-file"),
+            key: self.path("tls-key-file"),
+            authorities: self.path("tls-ca-cert-file"),
+            authorities_dir: self.path("tls-ca-cert-dir"),
+            clients: match self.choice("tls-auth-clients") {
+                0 => tls::Clients::No,
+                2 => tls::Clients::Optional,
+                _ => tls::Clients::Yes,
+            },
+            logs_in: self.choice("tls-auth-clients-user") != 0,
+            protocols: self.text("tls-protocols"),
+            ciphers: self.text("tls-ciphers"),
+            ciphersuites: self.text("tls-ciphersuites"),
+            prefers_own_order: self.on("tls-prefer-server-ciphers"),
+            sessions: self
+                .on("tls-session-caching")
+                .then(|| self.number("tls-session-cache-size")),
+            handshakes_a_turn: self.number("max-new-tls-connections-per-cycle"),
+        }
     }
 
     fn access(&self, name: &str) -> Access {

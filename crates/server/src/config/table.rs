@@ -84,7 +84,6 @@ const I32: i64 = i32::MAX as i64;
 const I64: i64 = i64::MAX;
 const U63: u64 = i64::MAX as u64;
 const MIB: u64 = 1 << 20;
-const TLS: &str = "TLS";
 const CLUSTER: &str = "cluster mode";
 
 const ACCESS: &[(&str, u8)] = &[("no", 0), ("yes", 1), ("local", 2)];
@@ -146,7 +145,7 @@ const NETWORK: Group = Group {
         integer("max-new-connections-per-cycle", "10", 1, 1000)
             .acts("Connections accepted in one turn of the event loop."),
         integer("max-new-tls-connections-per-cycle", "1", 1, 1000)
-            .accepted("TLS connections accepted in one turn of the event loop."),
+            .acts("TLS handshakes that one turn of an event loop carries on."),
     ],
 };
 
@@ -736,40 +735,62 @@ const CLUSTERING: Group = Group {
 const TLS_GROUP: Group = Group {
     title: "TLS",
     directives: &[
-        integer("tls-port", "0", 0, 65535).refused(TLS, "Port for TLS clients; 0 is none."),
-        switch("tls-replication", "no").refused(TLS, "Whether links to a primary use TLS."),
-        switch("tls-cluster", "no").refused(TLS, "Whether the cluster bus uses TLS."),
-        text("tls-cert-file", "").accepted("Certificate of the server."),
-        text("tls-key-file", "").accepted("Its private key."),
+        integer("tls-port", "0", 0, 65535)
+            .acts("Port for TLS clients; 0 is none. With port 0 beside it, TCP clients need TLS."),
+        switch("tls-replication", "no")
+            .refused("replication", "Whether links to a primary use TLS."),
+        switch("tls-cluster", "no").refused(CLUSTER, "Whether the cluster bus uses TLS."),
+        text("tls-cert-file", "").acts(
+            "Certificate of the server in PEM, with those of the authorities between. Setting any \
+             of these files again reads all of them; connections that are there stay as they are.",
+        ),
+        text("tls-key-file", "").acts("Its private key in PEM, not encrypted."),
         text("tls-key-file-pass", "")
             .secret()
-            .accepted("Password of that key."),
+            .refused("an encrypted key", "Password of that key."),
         text("tls-client-cert-file", "").accepted("Certificate for links to other servers."),
         text("tls-client-key-file", "").accepted("Its private key."),
         text("tls-client-key-file-pass", "")
             .secret()
             .accepted("Password of that key."),
-        text("tls-dh-params-file", "").accepted("Parameters for old key exchanges."),
-        text("tls-ca-cert-file", "").accepted("Authorities that are trusted, in one file."),
-        text("tls-ca-cert-dir", "").accepted("Authorities that are trusted, in a directory."),
+        text("tls-dh-params-file", "")
+            .accepted("Parameters for old key exchanges, which are not spoken here."),
+        text("tls-ca-cert-file", "")
+            .acts("Authorities that may vouch for clients, in one PEM file."),
+        text("tls-ca-cert-dir", "")
+            .acts("Authorities that may vouch for clients: every PEM file of a directory."),
         checked("tls-expected-peer-name", "", TextCheck::PeerNames)
-            .accepted("Name that a peer's certificate must hold."),
+            .accepted("Name that the certificate of another server must hold."),
         choice(
             "tls-auth-clients",
             "yes",
             &[("no", 0), ("yes", 1), ("optional", 2)],
         )
-        .accepted("Whether clients must show a certificate."),
-        choice("tls-auth-clients-user", "off", &[("CN", 1), ("off", 0)])
-            .accepted("Whether a certificate's name logs its user in."),
-        text("tls-protocols", "").accepted("Versions that are spoken; empty is the newest two."),
-        text("tls-ciphers", "").accepted("Ciphers up to version 1.2."),
-        text("tls-ciphersuites", "").accepted("Ciphers of version 1.3."),
-        switch("tls-prefer-server-ciphers", "no").accepted("Whether the server's order counts."),
-        switch("tls-session-caching", "yes").accepted("Whether sessions can be resumed."),
-        integer("tls-session-cache-size", "20480", 0, I32).accepted("Sessions remembered."),
-        integer("tls-session-cache-timeout", "300", 0, I32)
-            .accepted("Seconds for which a session can be resumed."),
+        .acts("Whether clients must show a certificate (yes), may (optional), or are not asked."),
+        choice("tls-auth-clients-user", "off", &[("CN", 1), ("off", 0)]).acts(
+            "With CN, a client whose certificate's common name is that of an enabled user is \
+             logged in as it.",
+        ),
+        text("tls-protocols", "").acts(
+            "Versions that are spoken, of TLSv1.2 and TLSv1.3; empty is both. Older ones are not \
+             there.",
+        ),
+        text("tls-ciphers", "").acts(
+            "Ciphers of version 1.2 by OpenSSL's names, the best first; empty, or groups such as \
+             DEFAULT, are all.",
+        ),
+        text("tls-ciphersuites", "")
+            .acts("Ciphers of version 1.3 by their names, the best first; empty is all."),
+        switch("tls-prefer-server-ciphers", "no")
+            .acts("Whether the server's order of ciphers counts, not the client's."),
+        switch("tls-session-caching", "yes").acts(
+            "Whether clients may take up an earlier session, which saves most of a handshake.",
+        ),
+        integer("tls-session-cache-size", "20480", 0, I32)
+            .acts("Sessions that are remembered; 0 is no limit but a million."),
+        integer("tls-session-cache-timeout", "300", 0, I32).accepted(
+            "Seconds for which a session may be taken up; here new ones push old ones out.",
+        ),
     ],
 };
 

@@ -475,7 +475,11 @@ fn values_are_read_and_shown_as_redis_does() {
             "5",
             "! array-sparse-kmax must be greater than array-sparse-kmin when non-zero",
         ),
-        ("tls-port", "7001", "! TLS is not supported yet"),
+        (
+            "tls-replication",
+            "yes",
+            "! replication is not supported yet",
+        ),
     ] {
         assert_eq!(after(name, value), shown, "{name} {value:?}");
     }
@@ -614,7 +618,11 @@ fn what_is_not_there_yet_is_refused_or_warned_about() {
             "replication is not supported yet",
         ),
         ("slaveof 127.0.0.1 6379", "replication is not supported yet"),
-        ("tls-port 6380", "TLS is not supported yet"),
+        ("tls-cluster yes", "cluster mode is not supported yet"),
+        (
+            "tls-key-file-pass x",
+            "an encrypted key is not supported yet",
+        ),
         ("user", "wrong number of arguments"),
         (
             "rename-command GET X",

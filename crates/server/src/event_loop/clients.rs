@@ -105,8 +105,10 @@ impl<L: RawLock> EventLoop<'_, L> {
         if let Some(text) = refusal {
             network.rejected.add(1);
             use std::os::fd::AsRawFd;
-            // The peer may be gone already.
-            let _ = sys::write(socket.as_raw_fd(), &[text]);
+            // The peer may be gone already, and with TLS it would not understand.
+            if !peer.is_tls {
+                let _ = sys::write(socket.as_raw_fd(), &[text]);
+            }
             return;
         }
         self.shared.client_count.fetch_add(1, Ordering::Relaxed);
@@ -129,8 +131,16 @@ impl<L: RawLock> EventLoop<'_, L> {
         let users = &self.shared.users;
         let mut session = Session::new(id, users.is_open());
         session.set_user(users.default_user());
+        let tls = match peer.is_tls {
+            true => self.shared.tls.accept().map(Box::new),
+            false => None,
+        };
+        if peer.is_tls && tls.is_none() {
+            self.shared.client_count.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
         let client = Arc::new(Client::new(id, peer, socket.as_raw_fd(), self.now_ms));
-        let connection = Box::new(Connection::new(socket, session, client.clone()));
+        let connection = Box::new(Connection::new(socket, session, client.clone(), tls));
         let token = self.connections.add(connection);
         if let Err(error) = self.epoll.add(client.fd, token, true, false) {
             verbose!("Watching a new connection: {error}");
@@ -144,7 +154,7 @@ impl<L: RawLock> EventLoop<'_, L> {
     }
 
     /// Puts a connection back after its turn, or closes it.
-    pub(super) fn put_back(&mut self, mut connection: Box<Connection>) {
+    pub(super) fn put_back<const TLS: bool>(&mut self, mut connection: Box<Connection>) {
         if connection.is_full && connection.has_hung_up {
             self.run_rest(&mut connection);
         }
@@ -156,15 +166,15 @@ impl<L: RawLock> EventLoop<'_, L> {
             connection.is_full = false;
             self.resumable.push(connection.session.id.number);
         }
-        self.watch(&mut connection);
+        self.watch::<TLS>(&mut connection);
         connection.publish_buffers();
         self.connections.put(connection);
     }
 
     /// Watches a connection for what it needs now.
-    fn watch(&mut self, connection: &mut Connection) {
+    fn watch<const TLS: bool>(&mut self, connection: &mut Connection) {
         let is_held = self.shared.log.must_hold(connection.held_lsn);
-        let wants_room = !connection.output.is_empty() && !is_held;
+        let wants_room = !connection.output.is_empty() && !is_held || TLS && connection.owes_tls();
         // A client that waits is still read, so that a hang-up is seen; its requests stay in its
         // buffer, within the query limit.
         if wants_room != connection.awaits_room {
@@ -193,6 +203,7 @@ impl<L: RawLock> EventLoop<'_, L> {
             &mut self.host,
             self.now_ms,
         );
+        connection.close_tls();
         self.monitors.remove(&number);
         if connection.session.monitors {
             self.shared.monitors.fetch_sub(1, Ordering::Relaxed);
@@ -213,7 +224,7 @@ impl<L: RawLock> EventLoop<'_, L> {
     }
 
     /// Sends what a connection has to send; drops it where it is past its limits.
-    pub(super) fn send(&mut self, connection: &mut Connection, out: &mut Output) {
+    pub(super) fn send<const TLS: bool>(&mut self, connection: &mut Connection, out: &mut Output) {
         if out.is_empty() && connection.output.is_empty() {
             return;
         }
@@ -225,7 +236,10 @@ impl<L: RawLock> EventLoop<'_, L> {
             return;
         }
         let network = &self.shared.network[usize::from(self.host.thread)];
-        let sent = connection.flush(out) as u64;
+        let sent = match TLS {
+            false => connection.flush(out),
+            true => connection.flush_tls(out),
+        } as u64;
         network.writes.add(1);
         network.output_bytes.add(sent);
         add(&connection.client.total_out, sent);
@@ -268,11 +282,18 @@ impl<L: RawLock> EventLoop<'_, L> {
         }
     }
 
-    fn flush_one(&mut self, mut connection: Box<Connection>) {
+    fn flush_one(&mut self, connection: Box<Connection>) {
+        if connection.tls.is_some() {
+            return self.flush_kind::<true>(connection);
+        }
+        self.flush_kind::<false>(connection);
+    }
+
+    fn flush_kind<const TLS: bool>(&mut self, mut connection: Box<Connection>) {
         let mut out = self.out.take().unwrap_or_default();
-        self.send(&mut connection, &mut out);
+        self.send::<TLS>(&mut connection, &mut out);
         self.out = Some(out);
-        self.put_back(connection);
+        self.put_back::<TLS>(connection);
     }
 
     /// Takes everything from the inbox.

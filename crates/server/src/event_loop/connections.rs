@@ -11,6 +11,7 @@
 
 use std::collections::HashMap;
 
+use super::TOKEN_TLS;
 use crate::connection::Connection;
 
 /// A thread's connections.
@@ -30,7 +31,7 @@ struct Slot {
     connection: Option<Box<Connection>>,
 }
 
-/// Generations count in 31 bits, so that no token is one of the loop's own.
+/// Generations count in 31 bits: the highest bit of a token says whether its connection has TLS.
 const GENERATION_MASK: u32 = u32::MAX >> 1;
 
 impl Connections {
@@ -41,7 +42,10 @@ impl Connections {
             u32::try_from(self.slots.len() - 1).expect("fewer connections than descriptors")
         });
         let entry = &mut self.slots[slot as usize];
-        let token = u64::from(entry.generation) << 32 | u64::from(slot);
+        let mut token = u64::from(entry.generation) << 32 | u64::from(slot);
+        if connection.tls.is_some() {
+            token |= TOKEN_TLS;
+        }
         connection.token = token;
         self.by_number.insert(connection.session.id.number, slot);
         entry.connection = Some(connection);
@@ -52,7 +56,7 @@ impl Connections {
     #[inline]
     pub fn take_at(&mut self, token: u64) -> Option<Box<Connection>> {
         let slot = self.slots.get_mut((token & u64::from(u32::MAX)) as usize)?;
-        if u64::from(slot.generation) != token >> 32 {
+        if u64::from(slot.generation) != (token & !TOKEN_TLS) >> 32 {
             return None;
         }
         slot.connection.take()

@@ -174,6 +174,10 @@ impl<L: RawLock> EventLoop<'_, L> {
                 verbose!("Closing idle client");
                 connection.is_dead = true;
             }
+            if self.is_late(&connection) {
+                verbose!("Closing a client whose TLS handshake takes too long");
+                connection.is_dead = true;
+            }
             if !connection.output.is_empty() {
                 self.check_output(&mut connection);
             }

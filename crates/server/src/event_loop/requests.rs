@@ -1,5 +1,7 @@
 //! Reading, decoding and running a connection's requests.
 
+use std::os::fd::RawFd;
+
 use command::Flags;
 use engine::Entry;
 
@@ -51,7 +53,19 @@ impl<L: RawLock> EventLoop<'_, L> {
             return;
         };
         self.read_from(&mut connection);
-        self.put_back(connection);
+        self.put_back::<false>(connection);
+    }
+
+    /// Reads once from a socket; returns how many bytes came, or `None` where it is at its end.
+    #[inline]
+    pub(super) fn receive(&self, fd: RawFd, into: &mut Vec<u8>) -> Option<usize> {
+        self.network().reads.add(1);
+        match sys::read(fd, into) {
+            Ok(got @ 1..) => Some(got),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Some(0),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => Some(0),
+            Ok(0) | Err(_) => None,
+        }
     }
 
     fn read_from(&mut self, connection: &mut Connection) {
@@ -66,48 +80,50 @@ impl<L: RawLock> EventLoop<'_, L> {
             make_room(connection);
             &mut connection.input
         };
-        let got = match sys::read(fd, into) {
-            Ok(0) => {
-                connection.has_hung_up = true;
-                connection.is_dead = true;
-                0
-            }
-            Ok(got) => got,
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => 0,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => 0,
-            Err(_) => {
-                connection.has_hung_up = true;
-                connection.is_dead = true;
-                0
-            }
-        };
-        self.network().reads.add(1);
-        self.network().input_bytes.add(got as u64);
-        if got > 0 {
-            add(&connection.client.total_in, got as u64);
-            add(&connection.client.reads, 1);
-            if connection.session.closing {
-                // It has said its last word: what else it says is not heard.
-                connection.input.clear();
-                connection.input_done = 0;
-            } else if is_fresh {
-                let used = self.run_requests(connection, &buf);
-                connection.input.extend_from_slice(&buf[used..]);
-            } else if !connection.is_held {
-                self.run_input(connection);
-            }
-            let limit = self
-                .host
-                .config
-                .client_query_buffer_limit_bytes
-                .min(u64::from(u32::MAX) / 2);
-            if (connection.input.len() - connection.input_done) as u64 > limit {
-                self.network().query_limit_drops.add(1);
-                connection.is_dead = true;
-            }
+        let got = self.receive(fd, into);
+        if got.is_none() {
+            connection.has_hung_up = true;
+            connection.is_dead = true;
+        }
+        if let Some(got @ 1..) = got {
+            let fresh = is_fresh.then_some(&buf[..]);
+            self.take_requests::<false>(connection, fresh, got);
         }
         buf.truncate(READ_BYTES);
         self.buf = buf;
+    }
+
+    /// Runs what came: `got` bytes, which are in `fresh` or, without that, behind what the
+    /// connection holds already.
+    #[inline]
+    pub(super) fn take_requests<const TLS: bool>(
+        &mut self,
+        connection: &mut Connection,
+        fresh: Option<&[u8]>,
+        got: usize,
+    ) {
+        self.network().input_bytes.add(got as u64);
+        add(&connection.client.total_in, got as u64);
+        add(&connection.client.reads, 1);
+        if connection.session.closing {
+            // It has said its last word: what else it says is not heard.
+            connection.input.clear();
+            connection.input_done = 0;
+        } else if let Some(data) = fresh {
+            let used = self.run_requests::<TLS>(connection, data);
+            connection.input.extend_from_slice(&data[used..]);
+        } else if !connection.is_held {
+            self.run_input::<TLS>(connection);
+        }
+        let limit = self
+            .host
+            .config
+            .client_query_buffer_limit_bytes
+            .min(u64::from(u32::MAX) / 2);
+        if (connection.input.len() - connection.input_done) as u64 > limit {
+            self.network().query_limit_drops.add(1);
+            connection.is_dead = true;
+        }
     }
 
     /// Goes on with requests that a connection holds already.
@@ -117,9 +133,12 @@ impl<L: RawLock> EventLoop<'_, L> {
         };
         if connection.session.waiting.is_none() && !connection.is_dead && !connection.is_full {
             connection.is_held = false;
-            self.run_input(&mut connection);
+            self.run_held(&mut connection);
         }
-        self.put_back(connection);
+        match connection.tls {
+            None => self.put_back::<false>(connection),
+            Some(_) => self.put_back::<true>(connection),
+        }
     }
 
     /// Runs what a client had sent before it hung up without waiting for the replies.
@@ -128,15 +147,23 @@ impl<L: RawLock> EventLoop<'_, L> {
         while connection.is_full {
             connection.is_full = false;
             connection.output.clear();
-            self.run_input(connection);
+            self.run_held(connection);
         }
         connection.is_dead = true;
     }
 
-    fn run_input(&mut self, connection: &mut Connection) {
+    /// Runs what a connection holds, whichever kind it is.
+    fn run_held(&mut self, connection: &mut Connection) {
+        match connection.tls {
+            None => self.run_input::<false>(connection),
+            Some(_) => self.run_input::<true>(connection),
+        }
+    }
+
+    fn run_input<const TLS: bool>(&mut self, connection: &mut Connection) {
         let mut input = std::mem::take(&mut connection.input);
         let mut done = connection.input_done;
-        done += self.run_requests(connection, &input[done..]);
+        done += self.run_requests::<TLS>(connection, &input[done..]);
         if done == input.len() {
             done = 0;
             input.clear();
@@ -152,7 +179,7 @@ impl<L: RawLock> EventLoop<'_, L> {
     }
 
     /// Runs the whole requests of `data` and sends their replies; returns how many bytes they took.
-    fn run_requests(&mut self, connection: &mut Connection, data: &[u8]) -> usize {
+    fn run_requests<const TLS: bool>(&mut self, connection: &mut Connection, data: &[u8]) -> usize {
         if self.config_version != self.shared.config_version.load(Ordering::Acquire) {
             self.adopt_config();
             self.adopt_users(Some(&mut *connection));
@@ -236,12 +263,14 @@ impl<L: RawLock> EventLoop<'_, L> {
         self.sync_monitor(connection);
         // Before the reply goes: whoever read it may ask at once how the client stands.
         connection.publish(self.now_ms);
-        self.send(connection, &mut out);
+        self.send::<TLS>(connection, &mut out);
         self.out = Some(out);
         at
     }
 
     /// Runs the requests of a batch, until one makes its client wait. Returns how many were run.
+    /// Inlined into both kinds of `run_requests`: by itself it takes some instructions a command.
+    #[inline(always)]
     fn run_batch(
         &mut self,
         connection: &mut Connection,
@@ -257,7 +286,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn run_windows<const MANY: usize>(
         &mut self,
         connection: &mut Connection,

@@ -18,7 +18,7 @@ const WORD_BYTES_MAX: usize = 1024;
 pub struct Log {
     refusals: VecDeque<Refusal>,
     next: u64,
-    /// Logins, commands, keys and channels that were refused since the start.
+    /// What was refused since the start, by its kind.
     pub counts: Counts,
 }
 
@@ -33,6 +33,8 @@ pub struct Counts {
     pub key: u64,
     /// Channels.
     pub channel: u64,
+    /// Users that certificates name.
+    pub certificate: u64,
 }
 
 /// Something that was refused, once or several times.
@@ -40,7 +42,7 @@ pub struct Counts {
 pub struct Refusal {
     /// How often.
     pub count: u64,
-    /// `command`, `key`, `channel`, `database` or `auth`.
+    /// `command`, `key`, `channel`, `database`, `auth` or `tls-cert`.
     pub reason: &'static str,
     /// `toplevel`, `multi` or `lua`.
     pub context: &'static str,
@@ -75,6 +77,7 @@ impl Log {
             "command" => counts.command += 1,
             "key" => counts.key += 1,
             "channel" => counts.channel += 1,
+            "tls-cert" => counts.certificate += 1,
             _ => {}
         }
         if len_max == 0 {

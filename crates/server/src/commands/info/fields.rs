@@ -161,7 +161,10 @@ const SERVER: &[Field] = &[
     ("process_id", |_| show(std::process::id())),
     ("process_supervised", |_| show("no")),
     ("run_id", |facts| facts.shared.run_id.clone()),
-    ("tcp_port", |facts| show(facts.config.port)),
+    ("tcp_port", |facts| match facts.config.port {
+        0 => show(facts.config.tls.port),
+        port => show(port),
+    }),
     ("server_time_usec", |facts| show(facts.now_us)),
     ("uptime_in_seconds", |facts| show(facts.uptime_s())),
     ("uptime_in_days", |facts| show(facts.uptime_s() / 86_400)),
@@ -653,7 +656,9 @@ const STATS: &[Field] = &[
     ("acl_access_denied_channel", |facts| {
         show(facts.shared.users.log.lock().counts.channel)
     }),
-    ("acl_access_denied_tls_cert", zero),
+    ("acl_access_denied_tls_cert", |facts| {
+        show(facts.shared.users.log.lock().counts.certificate)
+    }),
 ];
 
 fn milliseconds(us: u64) -> String {

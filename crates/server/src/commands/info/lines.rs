@@ -55,22 +55,25 @@ fn loading(facts: &Facts, text: &mut String) {
     );
 }
 
-/// `listener0`, `listener1`, …: where the server listens.
+/// `listener0`, `listener1`, `listener2`: where the server listens, by kind.
 pub fn listeners(facts: &Facts, text: &mut String) {
-    let mut number = 0;
-    if facts.config.port != 0 {
-        let hosts = facts.config.bind.iter().map(|address| {
-            let optional = if address.optional { "-" } else { "" };
-            format!("bind={optional}{},", address.host)
-        });
-        let hosts: String = hosts.collect();
-        let port = facts.config.port;
-        let _ = write!(text, "listener{number}:name=tcp,{hosts}port={port}\r\n");
-        number += 1;
+    let config = &facts.config;
+    let hosts = config.bind.iter().map(|address| {
+        let optional = if address.optional { "-" } else { "" };
+        format!("bind={optional}{},", address.host)
+    });
+    let hosts: String = hosts.collect();
+    if config.port != 0 {
+        let port = config.port;
+        let _ = write!(text, "listener0:name=tcp,{hosts}port={port}\r\n");
     }
-    if let Some(path) = &facts.config.unixsocket {
+    if let Some(path) = &config.unixsocket {
         let path = path.display();
-        let _ = write!(text, "listener{number}:name=unix,bind={path}\r\n");
+        let _ = write!(text, "listener1:name=unix,bind={path}\r\n");
+    }
+    if config.tls.port != 0 {
+        let port = config.tls.port;
+        let _ = write!(text, "listener2:name=tls,{hosts}port={port}\r\n");
     }
 }
 
