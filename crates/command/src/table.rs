@@ -76,6 +76,8 @@ pub struct Table<H: 'static> {
     entries: Vec<Entry<H>>,
     /// The names that are looked up, by slot id: a renamed command's new name.
     names: Vec<Box<[u8]>>,
+    /// Whether some command has another name than its own.
+    is_renamed: bool,
 }
 
 /// A name's folded bytes and its length.
@@ -210,12 +212,55 @@ impl<H: Copy + 'static> Table<H> {
                 is_ambiguous: is_ambiguous(&names[id]),
             };
         }
+        let own =
+            |entry: &Entry<H>| entry.command.name.as_bytes() == &*names[usize::from(entry.id)];
+        let is_renamed = entries
+            .iter()
+            .any(|entry| entry.parent.is_none() && !own(entry));
         Self {
             slots,
             shift,
             multiplier,
             entries,
             names,
+            is_renamed,
+        }
+    }
+
+    /// Whether some command has another name than its own.
+    #[inline]
+    pub fn is_renamed(&self) -> bool {
+        self.is_renamed
+    }
+
+    /// The command whose own name this is, whatever clients call it.
+    pub fn find_own(&self, name: &[u8]) -> Option<&Entry<H>> {
+        if !self.is_renamed {
+            return self.find(name);
+        }
+        let is = |entry: &&Entry<H>| entry.command.name.as_bytes().eq_ignore_ascii_case(name);
+        self.commands().find(is)
+    }
+
+    /// As [`Table::find_full`], by the command's own name.
+    pub fn find_full_own(&self, name: &[u8]) -> Option<&Entry<H>> {
+        match name.iter().position(|&byte| byte == b'|') {
+            None => self.find_own(name),
+            Some(bar) => self.find_subcommand(self.find_own(&name[..bar])?, &name[bar + 1..]),
+        }
+    }
+
+    /// As [`Table::resolve`], by the commands' own names.
+    ///
+    /// # Errors
+    /// As [`Table::resolve`].
+    pub fn resolve_own<W: Words + ?Sized>(
+        &self,
+        words: &W,
+    ) -> Result<&Entry<H>, Unresolved<'_, H>> {
+        match words.count() {
+            0 => Err(Unresolved::Command),
+            count => self.within(self.find_own(words.word(0)), words, count),
         }
     }
 
@@ -260,8 +305,19 @@ impl<H: Copy + 'static> Table<H> {
         if words.count() == 0 {
             return Err(Unresolved::Command);
         }
-        let entry = self.find(words.word(0)).ok_or(Unresolved::Command)?;
-        if entry.subcommands.is_empty() || words.count() == 1 {
+        self.within(self.find(words.word(0)), words, words.count())
+    }
+
+    /// The subcommand that the second word names, where the first names a container.
+    #[inline]
+    fn within<'t, W: Words + ?Sized>(
+        &'t self,
+        entry: Option<&'t Entry<H>>,
+        words: &W,
+        count: usize,
+    ) -> Result<&'t Entry<H>, Unresolved<'t, H>> {
+        let entry = entry.ok_or(Unresolved::Command)?;
+        if entry.subcommands.is_empty() || count == 1 {
             return Ok(entry);
         }
         self.find_subcommand(entry, words.word(1))
@@ -304,6 +360,11 @@ impl<H: Copy + 'static> Table<H> {
 }
 
 impl<H: Copy + 'static> Entry<H> {
+    /// Its own name, or that of its container.
+    pub fn first_word(&self) -> &str {
+        self.full_name.split('|').next().unwrap_or_default()
+    }
+
     /// Whether a call of `count` words is allowed.
     #[inline]
     pub fn arity_allows(&self, count: usize) -> bool {

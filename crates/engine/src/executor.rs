@@ -35,6 +35,7 @@ mod replaying;
 mod waking;
 
 pub(crate) use limits::MISCONF;
+pub(crate) use logging::in_own_words;
 
 /// A quick command has at most this many words: more elements take longer.
 const QUICK_WORDS_MAX: usize = 8;
@@ -825,8 +826,8 @@ impl<'k, L: RawLock> Executor<'k, L> {
             session.closing = true;
             return;
         }
-        let error = if let Some(container) = table.find(args.at(0)) {
-            let name = container.command.name.to_uppercase();
+        let error = if table.find(args.at(0)).is_some() {
+            let name = shown_up_to(args.at(0), SHOWN_BYTES_MAX).to_uppercase();
             let sub = shown_up_to(args.at(1), SHOWN_BYTES_MAX);
             CommandError::err(format!("unknown subcommand '{sub}'. Try {name} HELP."))
         } else {

@@ -53,7 +53,7 @@ impl Prepared {
     /// Looks at a command.
     #[inline]
     pub fn new(shared: &keyspace::Shared, args: Args<'_>) -> Self {
-        let entry = shared.table.resolve(&args).ok();
+        let entry = shared.table.resolve_own(&args).ok();
         let Some(entry) = entry.filter(|entry| may_be_logged(entry)) else {
             return Self::default();
         };

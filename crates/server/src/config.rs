@@ -19,6 +19,7 @@ mod directive;
 mod document;
 mod glob;
 mod line;
+mod renames;
 mod rewrite;
 mod settings;
 mod start;
@@ -32,6 +33,7 @@ mod tests;
 pub use compound::{OutputLimit, SavePoint, event};
 pub use document::{document, table as document_table};
 pub use line::in_line;
+pub use renames::Renames;
 pub use rewrite::{RewriteError, replace as replace_file};
 pub use settings::{
     Access, AppendFsync, BindAddress, LogLevel, MaxmemoryPolicy, OutputLimits, Settings,

@@ -13,7 +13,7 @@ use engine::keyspace::Keyspace;
 use structure::hash::Seed;
 use structure::stripes::{Lock, NoLock, RawLock};
 
-use crate::config::{self, Config, LogLevel, Startup, UserLine};
+use crate::config::{self, Config, Loaded, LogLevel, Renames, Startup, UserLine};
 use crate::event_loop::EventLoop;
 use crate::listener::{self, Listener};
 use crate::persistence::{Loading, log_thread};
@@ -36,7 +36,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         Err(error) => return fail(&error.to_string()),
     };
-    match start(loaded.config, &loaded.users, &loaded.warnings, is_bare) {
+    match start(*loaded, is_bare) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }
@@ -48,12 +48,9 @@ fn fail(error: &str) -> ExitCode {
 }
 
 /// Starts with a configuration; returns when the server has stopped.
-fn start(
-    config: Config,
-    users: &[UserLine],
-    warnings: &[String],
-    is_bare: bool,
-) -> Result<(), String> {
+fn start(loaded: Loaded, is_bare: bool) -> Result<(), String> {
+    let (config, warnings) = (loaded.config, loaded.warnings);
+    let commands = (&loaded.users[..], &loaded.renames);
     log::set_level(config.loglevel);
     log::set_file(config.logfile.as_deref())
         .map_err(|error| format!("Can't open the log file: {error}"))?;
@@ -89,9 +86,9 @@ fn start(
     let listeners = listener::open(&config).inspect_err(|error| warning!("{error}"))?;
     let pidfile = config.pidfile.clone();
     if config.threads <= 1 {
-        serve_alone(config, users, listeners, signals)?;
+        serve_alone(config, commands, listeners, signals)?;
     } else {
-        serve_together(config, users, listeners, signals)?;
+        serve_together(config, commands, listeners, signals)?;
     }
     if let Some(path) = pidfile {
         let _ = std::fs::remove_file(path);
@@ -163,7 +160,7 @@ fn system_random() -> Result<u64, String> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-fn keyspace<L: RawLock>(threads: usize) -> Result<Keyspace<L>, String> {
+fn keyspace<L: RawLock>(threads: usize, renames: &Renames) -> Result<Keyspace<L>, String> {
     let seed = Seed::new([system_random()?, system_random()?]);
     let families: Vec<_> = engine::commands::FAMILIES
         .iter()
@@ -171,7 +168,7 @@ fn keyspace<L: RawLock>(threads: usize) -> Result<Keyspace<L>, String> {
         .copied()
         .collect();
     Ok(Keyspace::new(
-        Table::new(&families),
+        Table::renamed(&families, |own| renames.name(own).map(str::to_owned)),
         Keyspace::<L>::stripes_for(threads),
         seed,
     ))
@@ -258,12 +255,12 @@ const STACK_BYTES: usize = 8 << 20;
 /// One thread, no locks.
 fn serve_alone(
     config: Config,
-    users: &[UserLine],
+    (users, renames): (&[UserLine], &Renames),
     listeners: Vec<Listener>,
     signals: Signals,
 ) -> Result<(), String> {
     let listeners = Arc::new(listeners);
-    let keyspace = keyspace::<NoLock>(1)?;
+    let keyspace = keyspace::<NoLock>(1, renames)?;
     let shared = shared(&keyspace, config, users)?;
     let seed = system_random()?;
     let mut event_loop =
@@ -281,13 +278,13 @@ fn serve_alone(
 /// Several threads; the first one accepts.
 fn serve_together(
     config: Config,
-    users: &[UserLine],
+    (users, renames): (&[UserLine], &Renames),
     listeners: Vec<Listener>,
     signals: Signals,
 ) -> Result<(), String> {
     let threads = u16::try_from(config.threads).map_err(|_| "too many threads".to_owned())?;
     let listeners = Arc::new(listeners);
-    let keyspace = keyspace::<Lock>(config.threads)?;
+    let keyspace = keyspace::<Lock>(config.threads, renames)?;
     let shared = shared(&keyspace, config, users)?;
     let setup = |error| format!("Can't set up the event loop: {error}");
     std::thread::scope(|scope| {

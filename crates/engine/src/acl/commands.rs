@@ -81,7 +81,7 @@ impl CommandSet {
                     self.set(entry.id, allow, table);
                 }
             }
-        } else if let Some(entry) = table.find_full(&name) {
+        } else if let Some(entry) = table.find_full_own(&name) {
             self.set(entry.id, allow, table);
             for subcommand in table.subcommands(entry) {
                 self.set(subcommand.id, allow, table);
@@ -103,7 +103,7 @@ impl CommandSet {
         let bar = name.iter().position(|byte| *byte == b'|');
         let (name_of_command, word) = name.split_at(bar.ok_or(RuleError::Unknown)?);
         let word = &word[1..];
-        let entry = table.find(name_of_command).ok_or(RuleError::Unknown)?;
+        let entry = table.find_own(name_of_command).ok_or(RuleError::Unknown)?;
         if word.is_empty() {
             return Err(RuleError::Syntax);
         }

@@ -10,7 +10,7 @@ use resp::{Args, Output, Writer};
 
 use super::Context;
 use crate::CommandError;
-use crate::executor::MISCONF;
+use crate::executor::{MISCONF, in_own_words};
 use crate::handler::{Entry, Locks};
 use crate::keyspace::Phase;
 use crate::replay;
@@ -100,7 +100,7 @@ impl Context<'_> {
             && self.shared.log_is_read.load(Ordering::Relaxed)
             && replay::may_be_logged(entry)
         {
-            effects.draft.add(db, args.iter());
+            effects.draft.add(db, in_own_words(entry, args));
         }
         // The outer command is not to be logged in its own words beside those.
         effects.is_rewritten = effects.changes > 0;

@@ -84,7 +84,7 @@ impl<L: RawLock> Executor<'_, L> {
         let keyspace = self.keyspace;
         let mut guard = keyspace.stripes.acquire(StripeSet::one(index));
         let found = sample(guard.held().get(index), order, settings, host, now_ms);
-        let (Some((db, key)), Some(entry)) = (found, keyspace.shared.table.find(b"del")) else {
+        let (Some((db, key)), Some(entry)) = (found, keyspace.shared.table.find_own(b"del")) else {
             return false;
         };
         let id = ClientId {

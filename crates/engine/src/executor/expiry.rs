@@ -123,7 +123,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
             shared,
             settings,
             host,
-            entry: shared.table.find(b"del").expect("DEL is in the table"),
+            entry: shared.table.find_own(b"del").expect("DEL is in the table"),
             now_ms,
             dead_ms: now_ms,
             may_block: false,

@@ -58,15 +58,16 @@ impl<L: RawLock> Executor<'_, L> {
         if says_itself && !self.in_transaction && effects.draft.is_empty() {
             // The usual case: one command, in its own words, straight to where it belongs.
             let lsn = 1 + self.keyspace.shared.lsn.fetch_add(1, Ordering::Relaxed);
+            let is_renamed = self.keyspace.shared.table.is_renamed();
             let write = |out: &mut Vec<u8>| match args.as_sent() {
-                Some(sent) => out.extend_from_slice(sent),
-                None => write_command(out, args.iter()),
+                Some(sent) if !is_renamed => out.extend_from_slice(sent),
+                _ => write_command(out, in_own_words(entry, args)),
             };
             self.frames.push(lsn, (db, db), now_ms, write);
             return;
         }
         if says_itself {
-            effects.draft.add(db, args.iter());
+            effects.draft.add(db, in_own_words(entry, args));
         }
         if !self.in_transaction {
             self.close_frame(now_ms);
@@ -88,4 +89,16 @@ impl<L: RawLock> Executor<'_, L> {
             self.effects.draft.finish(lsn, now_ms, &mut self.frames);
         }
     }
+}
+
+/// A command's words with its own name in front, whatever its client calls it.
+pub(crate) fn in_own_words<'a>(
+    entry: &'a Entry,
+    args: Args<'a>,
+) -> impl ExactSizeIterator<Item = &'a [u8]> {
+    let own = entry.first_word().as_bytes();
+    let is_own = args.at(0).eq_ignore_ascii_case(own);
+    let first = if is_own { args.at(0) } else { own };
+    let words = args.iter().enumerate();
+    words.map(move |(at, word)| if at == 0 { first } else { word })
 }

@@ -76,6 +76,9 @@ CONFIG SET; CONFIG REWRITE writes them back. The columns:
 - **effect**: it acts; it is accepted and there is nothing here that it would tune; what it steers
   comes later; or only its default is taken, because running without it would mislead.
 
+Beside them stand `include FILE`, `user NAME RULES` and `rename-command NAME OTHER`, which gives a
+command another name, or none where OTHER is empty.
+
 ## TLS in short
 
 ```

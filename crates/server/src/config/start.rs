@@ -16,6 +16,7 @@
 //! Every directive is an option with any number of values; parsers of declared options fit badly.
 
 use super::directive::Effect;
+use super::renames::Renames;
 use super::value::{Value, system_text};
 use super::{Config, agree, glob, line, row, supported, system, table};
 use std::ffi::{OsStr, OsString};
@@ -48,6 +49,8 @@ pub struct Loaded {
     pub config: Config,
     /// The users that it declares.
     pub users: Vec<UserLine>,
+    /// The commands that it names otherwise.
+    pub renames: Renames,
     /// Lines to log as warnings: what was accepted and does less than it says.
     pub warnings: Vec<String>,
 }
@@ -177,6 +180,7 @@ struct Loader {
     /// Places in the table of the directives that were set.
     set: Vec<usize>,
     users: Vec<UserLine>,
+    renames: Renames,
     warnings: Vec<String>,
     files: usize,
 }
@@ -187,6 +191,7 @@ impl Loader {
             values: Config::default().values,
             set: Vec::new(),
             users: Vec::new(),
+            renames: Renames::default(),
             warnings: Vec::new(),
             files: 0,
         }
@@ -297,7 +302,12 @@ impl Loader {
                 return Ok(());
             }
             b"loadmodule" | b"loadmodule-ex" => return Err("modules are not supported".into()),
-            b"rename-command" => return Err("renaming commands is not supported yet".into()),
+            b"rename-command" => {
+                let [old, new] = arguments.as_slice() else {
+                    return Err("wrong number of arguments".into());
+                };
+                return self.renames.add(old, new).map_err(Mistake::from);
+            }
             b"sentinel" => return Err("Sentinel mode is not supported yet".into()),
             b"help" | b"version" | b"check-system" | b"test-memory" => {
                 return Err("must stand alone on the command line".into());
@@ -394,6 +404,7 @@ impl Loader {
         Ok(Loaded {
             config: Config::of(self.values, file),
             users: self.users,
+            renames: self.renames,
             warnings: self.warnings,
         })
     }

@@ -624,10 +624,12 @@ fn what_is_not_there_yet_is_refused_or_warned_about() {
             "an encrypted key is not supported yet",
         ),
         ("user", "wrong number of arguments"),
+        ("rename-command NOPE X", "No such command in rename-command"),
         (
-            "rename-command GET X",
-            "renaming commands is not supported yet",
+            "rename-command GET DEL",
+            "Target command name already exists",
         ),
+        ("rename-command GET", "wrong number of arguments"),
         ("loadmodule x.so", "modules are not supported"),
         (
             "sentinel monitor a b 1 1",

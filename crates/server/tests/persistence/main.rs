@@ -8,6 +8,7 @@ mod exchange;
 mod log;
 mod log_exchange;
 mod preload;
+mod renames;
 mod saving;
 
 use std::path::{Path, PathBuf};

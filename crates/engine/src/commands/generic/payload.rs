@@ -171,6 +171,7 @@ fn restore(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result
     if let (Deadline::At(at), false) = (deadline, options.absolute) {
         let at = at.to_string();
         let mut words: Vec<&[u8]> = args.iter().collect();
+        words[0] = cx.entry.first_word().as_bytes();
         words[2] = at.as_bytes();
         words.push(b"ABSTTL");
         cx.rewrite(&words);
