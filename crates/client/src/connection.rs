@@ -1,9 +1,11 @@
 //! The socket: commands out, replies in, with a limit on every wait.
 
+use crate::transport::{Transport, read_within};
 use crate::{Decoder, ProtocolError, Reply, encode};
 use std::collections::VecDeque;
-use std::io::{ErrorKind, Read, Write};
+use std::io::ErrorKind;
 use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -55,55 +57,10 @@ impl From<ProtocolError> for Error {
     }
 }
 
-#[derive(Debug)]
-enum Socket {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Socket {
-    /// Reads what is there, waiting at most so long for the first byte; a zero wait does not wait.
-    fn read(&mut self, buf: &mut [u8], wait: Duration) -> std::io::Result<usize> {
-        // To the system a timeout of zero means for ever, and short ones are rounded up to a tick.
-        let at_once = wait < Duration::from_micros(100);
-        if at_once {
-            self.set_nonblocking(true)?;
-        }
-        let result = match self {
-            Self::Tcp(socket) if at_once => socket.read(buf),
-            Self::Unix(socket) if at_once => socket.read(buf),
-            Self::Tcp(socket) => socket
-                .set_read_timeout(Some(wait))
-                .and_then(|()| socket.read(buf)),
-            Self::Unix(socket) => socket
-                .set_read_timeout(Some(wait))
-                .and_then(|()| socket.read(buf)),
-        };
-        if at_once {
-            self.set_nonblocking(false)?;
-        }
-        result
-    }
-
-    fn set_nonblocking(&self, on: bool) -> std::io::Result<()> {
-        match self {
-            Self::Tcp(socket) => socket.set_nonblocking(on),
-            Self::Unix(socket) => socket.set_nonblocking(on),
-        }
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        match self {
-            Self::Tcp(socket) => socket.write_all(bytes),
-            Self::Unix(socket) => socket.write_all(bytes),
-        }
-    }
-}
-
 /// One connection to a server.
 #[derive(Debug)]
 pub struct Client {
-    socket: Socket,
+    socket: Box<dyn Transport>,
     decoder: Decoder,
     timeout: Duration,
     /// Pushes that `call` met on its way to a reply.
@@ -119,7 +76,7 @@ impl Client {
                 Ok(socket) => {
                     socket.set_nodelay(true)?;
                     socket.set_write_timeout(Some(TIMEOUT))?;
-                    return Ok(Self::over(Socket::Tcp(socket)));
+                    return Ok(Self::over(socket));
                 }
                 Err(error) => failure = error,
             }
@@ -131,12 +88,14 @@ impl Client {
     pub fn connect_unix(path: impl AsRef<Path>) -> Result<Self, Error> {
         let socket = UnixStream::connect(path)?;
         socket.set_write_timeout(Some(TIMEOUT))?;
-        Ok(Self::over(Socket::Unix(socket)))
+        Ok(Self::over(socket))
     }
 
-    fn over(socket: Socket) -> Self {
+    /// Speaks over a stream that is connected already, such as one that encrypts. Writes wait as
+    /// long as the stream was told to.
+    pub fn over(transport: impl Transport + 'static) -> Self {
         Self {
-            socket,
+            socket: Box::new(transport),
             decoder: Decoder::new(),
             timeout: TIMEOUT,
             pushes: VecDeque::new(),
@@ -148,6 +107,12 @@ impl Client {
         self.timeout = timeout;
     }
 
+    /// What to wait on until more comes. What has come already may stand in the decoder, or in the
+    /// stream where it encrypts: a receive that waits for nothing finds it.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
     /// Sends a command without waiting for its reply.
     pub fn send(&mut self, args: &[impl AsRef<[u8]>]) -> Result<(), Error> {
         let mut bytes = Vec::new();
@@ -157,7 +122,7 @@ impl Client {
 
     /// Sends bytes as they are: a pipeline that `encode` made, or something wrong on purpose.
     pub fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        Ok(self.socket.write(bytes)?)
+        Ok(self.socket.write_all(bytes)?)
     }
 
     /// Waits for whatever the server says next, a push too.
@@ -174,7 +139,7 @@ impl Client {
                 return Ok(reply);
             }
             let left = end.saturating_duration_since(Instant::now());
-            match self.socket.read(&mut chunk, left) {
+            match read_within(&mut *self.socket, &mut chunk, left) {
                 Ok(0) => return Err(Error::Closed),
                 Ok(count) => self.decoder.feed(&chunk[..count]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -188,6 +153,29 @@ impl Client {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// Bytes as the server sends them, for what is no reply: those that the decoder has not read
+    /// come first. Waits at most so long for the first.
+    pub fn receive_bytes(&mut self, buf: &mut [u8], wait: Duration) -> Result<usize, Error> {
+        let kept = self.decoder.take_bytes(buf);
+        if kept > 0 {
+            return Ok(kept);
+        }
+        match read_within(&mut *self.socket, buf, wait) {
+            Ok(0) => Err(Error::Closed),
+            Ok(count) => Ok(count),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Err(Error::Timeout)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The stream and what has come over it and was not read, for who goes on without replies.
+    pub fn into_parts(mut self) -> (Box<dyn Transport>, Vec<u8>) {
+        let unread = self.decoder.take_all();
+        (self.socket, unread)
     }
 
     /// Sends a command and waits for its reply. Pushes that come before it are set aside. An error
@@ -216,6 +204,7 @@ impl Client {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
     use std::net::TcpListener;
 
     /// A server that reads `request` bytes and answers with these pieces.
@@ -247,6 +236,22 @@ mod tests {
         );
         assert_eq!(client.take_push(), None);
         assert!(matches!(client.receive(), Err(Error::Closed)));
+    }
+
+    #[test]
+    fn bytes_come_before_and_after_a_reply() {
+        let mut client = answering(&[b"raw+OK\r\nmo", b"re"], 14);
+        client.send(&["PING"]).expect("it is sent");
+        let mut bytes = [0; 3];
+        let wait = Duration::from_secs(5);
+        client.receive_bytes(&mut bytes, wait).expect("bytes");
+        assert_eq!(&bytes, b"raw");
+        assert!(client.receive_within(wait).is_ok());
+        let mut rest = Vec::new();
+        while let Ok(count) = client.receive_bytes(&mut bytes, wait) {
+            rest.extend_from_slice(&bytes[..count]);
+        }
+        assert_eq!(rest, b"more");
     }
 
     #[test]

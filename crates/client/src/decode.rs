@@ -94,6 +94,23 @@ impl Decoder {
         self.at == self.buf.len() && self.open.is_empty()
     }
 
+    /// Takes bytes that no reply was made of, from the front. To be asked between replies.
+    pub fn take_bytes(&mut self, buf: &mut [u8]) -> usize {
+        let unread = &self.buf[self.at..];
+        let count = unread.len().min(buf.len());
+        buf[..count].copy_from_slice(&unread[..count]);
+        self.at += count;
+        count
+    }
+
+    /// Takes all of them.
+    pub fn take_all(&mut self) -> Vec<u8> {
+        let unread = self.buf.split_off(self.at);
+        self.buf.clear();
+        self.at = 0;
+        unread
+    }
+
     fn advance(&mut self) -> Result<Option<Reply>, ProtocolError> {
         loop {
             let Some(mut done) = self.element()? else {

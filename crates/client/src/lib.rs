@@ -16,10 +16,12 @@
 mod connection;
 mod decode;
 mod reply;
+mod transport;
 
 pub use connection::{Client, Error};
 pub use decode::{Decoder, ProtocolError};
 pub use reply::Reply;
+pub use transport::Transport;
 
 /// Encodes a command as servers read it: an array of bulk strings.
 pub fn encode(args: &[impl AsRef<[u8]>], out: &mut Vec<u8>) {
