@@ -20,6 +20,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &["resp", "structure", "command", "engine", "persist"],
     ),
     ("client", &[]),
+    ("cli", &["client"]),
     ("testkit", &["client", "resp", "structure", "engine"]),
     (
         "sim",
@@ -31,6 +32,7 @@ const EDGES: &[(&str, &[&str])] = &[
 /// What a crate's tests may use beyond that.
 const TEST_EDGES: &[(&str, &[&str])] = &[
     ("client", &["resp"]),
+    ("cli", &["client", "testkit"]),
     ("engine", &["testkit", "client"]),
     ("server", &["testkit", "client"]),
 ];
