@@ -1,8 +1,9 @@
 //! `cargo xtask gen`: the files that are rendered from the source.
 //!
 //! Generated files are committed. [`files`] lists them: the page of each group of commands, the
-//! documented configuration file and its table, and the record of the commands that are there. The
-//! tidy test renders them again and fails where the committed file differs.
+//! documented configuration file and its table, the command line tool's copy of the table of
+//! commands, and the record of those that are there. The tidy test renders them again and fails
+//! where the committed file differs.
 
 mod commands;
 
@@ -15,6 +16,7 @@ pub fn files() -> Vec<(String, String)> {
     files.push(("tidemill.conf".to_owned(), server::config::document()));
     let table = server::config::document_table();
     files.push(("docs/configuration.md".to_owned(), table));
+    files.push(commands::table());
     files.push((compat::RECORD.to_owned(), compat::record_text()));
     files
 }

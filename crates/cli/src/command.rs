@@ -1,5 +1,6 @@
 //! One command: sent, answered, shown, and what it changes about the session.
 
+use crate::docs::Docs;
 use crate::listen::{self, End};
 use crate::options::{Options, leading_integer, seconds};
 use crate::out::{Failure, Outcome, complain, put, to_terminal};
@@ -18,6 +19,7 @@ pub struct Style {
     pub show_pushes: bool,
     pub fail_on_error: bool,
     pub colour: bool,
+    /// A screen at a time: at the prompt.
     pub page: bool,
 }
 
@@ -48,7 +50,7 @@ impl Style {
             show_pushes: shows_pushes(options),
             fail_on_error: options.fail_on_error,
             colour: to_terminal() && !plain && format == Format::Formatted,
-            page: to_terminal() && crate::out::from_terminal() && !options.no_pager,
+            page: false,
         }
     }
 
@@ -152,6 +154,23 @@ impl Runner {
         }
     }
 
+    /// What the server says of its commands, or our copy of it.
+    pub fn docs(&mut self) -> Docs {
+        let free = self.session.as_fd().is_some() && self.is_heard() && !self.session.in_multi;
+        let live = match free {
+            true => self.session.call(&["COMMAND", "DOCS"]).ok(),
+            false => None,
+        };
+        live.as_ref()
+            .and_then(Docs::read)
+            .unwrap_or_else(Docs::offline)
+    }
+
+    /// Whether the server answers.
+    pub fn is_heard(&self) -> bool {
+        self.mute == Mute::No
+    }
+
     /// Runs a command as often as asked for.
     pub fn repeat(&mut self, args: &[Vec<u8>], repeat: Repeat) -> Outcome {
         let mut done = 0;
@@ -201,7 +220,11 @@ impl Runner {
         if let Some(()) = self.without_reply(args)? {
             return Ok(());
         }
-        let reply = match self.session.call(args) {
+        let answer = match self.subscribed && !self.session.resp3 {
+            true => self.answer_among_messages(args),
+            false => self.session.call(args),
+        };
+        let reply = match answer {
             Ok(reply) => reply,
             Err(Lost::Connection(Error::Closed)) if name == b"shutdown" => {
                 self.session.disconnect();
@@ -210,6 +233,7 @@ impl Runner {
             Err(Lost::Interrupted) => {
                 // The reply would be taken for the next command's.
                 self.session.disconnect();
+                put("\n");
                 return Err(Failure::Said);
             }
             Err(Lost::Connection(error)) => return Err(error.into()),
@@ -230,7 +254,25 @@ impl Runner {
             return Err(Failure::Said);
         }
         self.style.show(&reply, is_text(&name, args));
-        Ok(())
+        match self.subscribed {
+            true => self.listen(None),
+            false => Ok(()),
+        }
+    }
+
+    /// The reply to a command where RESP2 mixes it with messages, which are shown.
+    fn answer_among_messages(&mut self, args: &[Vec<u8>]) -> Result<Reply, Lost> {
+        self.session.send(args)?;
+        loop {
+            let reply = self.session.reply()?;
+            let kind = reply
+                .elements()
+                .and_then(|elements| elements.first()?.bytes());
+            match kind {
+                Some(b"message" | b"pmessage" | b"smessage") => self.style.show(&reply, false),
+                _ => return Ok(reply),
+            }
+        }
     }
 
     /// Sends a command that the server does not answer, if this is one.
@@ -273,7 +315,11 @@ impl Runner {
         self.session.send(args)?;
         let ends = name.starts_with(b"un") || name[1..].starts_with(b"un");
         let expected = (args.len() - 1).max(1);
-        let end = listen::messages(self, ends.then_some(expected))?;
+        self.listen(ends.then_some(expected))
+    }
+
+    fn listen(&mut self, leaving: Option<usize>) -> Outcome {
+        let end = listen::messages(self, leaving)?;
         self.subscribed = end == End::Key;
         match end {
             End::Interrupted if self.interactive => {
@@ -353,7 +399,7 @@ impl Runner {
 }
 
 /// Commands whose reply is a text to be read, whatever the format.
-fn is_text(name: &[u8], args: &[Vec<u8>]) -> bool {
+pub fn is_text(name: &[u8], args: &[Vec<u8>]) -> bool {
     let second = args.get(1).map(|arg| arg.to_ascii_lowercase());
     let one_of = |words: &[&str]| {
         second

@@ -4,9 +4,11 @@ use crate::render::formatted;
 use client::Reply;
 
 pub const RESET: &str = "\x1b[0m";
+pub const BOLD: &str = "\x1b[1m";
 pub const DIM: &str = "\x1b[90m";
 pub const RED: &str = "\x1b[31m";
 pub const GREEN: &str = "\x1b[32m";
+pub const YELLOW: &str = "\x1b[33m";
 pub const CYAN: &str = "\x1b[36m";
 
 /// A reply for people, each value in the colour of its type. Colours begin and end within a line,

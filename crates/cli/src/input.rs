@@ -2,8 +2,8 @@
 
 use crate::command::{Repeat, Runner};
 use crate::options::Options;
-use crate::out::{Failure, Outcome, complain, from_terminal, put};
-use crate::words;
+use crate::out::{Failure, Outcome, complain, from_terminal, put, to_terminal};
+use crate::{help, words};
 use rustyline::config::Configurer;
 use rustyline::highlight::{CmdKind, Highlighter};
 use std::borrow::Cow;
@@ -79,6 +79,7 @@ pub fn commands(runner: &mut Runner) -> Outcome {
                     complain(line);
                 }
             }
+            Line::Help(topic) => put(help::page(&runner.docs(), &topic, to_terminal())),
             Line::Restart => put("Use 'restart' only in Lua debugging mode.\n"),
             Line::Times => put("Invalid tidemill-cli repeat command option value.\n"),
             Line::Setting(words) => {
@@ -120,6 +121,8 @@ pub enum Line {
     Clear,
     Connect(String, String),
     Restart,
+    /// A page about these words.
+    Help(Vec<String>),
     /// A number of times that cannot be.
     Times,
     /// Something about the tool itself: its first word begins with a colon.
@@ -141,6 +144,14 @@ impl Line {
         match (name.as_slice(), words.len()) {
             (b"quit" | b"exit", 1) => Self::Quit,
             (b"clear", 1) => Self::Clear,
+            (b"help" | b"?", _) => {
+                let words = words[1..].iter();
+                Self::Help(
+                    words
+                        .map(|w| String::from_utf8_lossy(w).into_owned())
+                        .collect(),
+                )
+            }
             (b"connect", 3) => {
                 let text = |at: usize| String::from_utf8_lossy(&words[at]).into_owned();
                 Self::Connect(text(1), text(2))

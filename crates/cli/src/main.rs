@@ -10,6 +10,8 @@
 #![forbid(unsafe_code)]
 
 mod command;
+mod docs;
+mod help;
 mod highlight;
 mod input;
 mod listen;
@@ -17,10 +19,12 @@ mod modes;
 mod options;
 mod out;
 mod pager;
+mod prompt;
 mod render;
 mod session;
 mod tls;
 mod uri;
+mod views;
 mod wait;
 mod words;
 
@@ -88,8 +92,33 @@ fn run(options: &mut Options) -> Outcome {
         return modes::script::run(&mut runner, options, &file);
     }
     let words = input::arguments(options)?;
+    if options.watch {
+        runner.session.connect()?;
+        return views::watch::run(&mut runner, &words, options.interval());
+    }
+    if options.streams {
+        runner.session.connect()?;
+        return views::streams::run(&mut runner, None, Some((words, options)));
+    }
+    if let Some(delimiter) = &options.tree {
+        runner.session.connect()?;
+        return views::tree::run(&mut runner, options, delimiter);
+    }
     if words.is_empty() {
-        return input::commands(&mut runner);
+        return match out::from_terminal() {
+            true => prompt::run(runner, options),
+            false => input::commands(&mut runner),
+        };
+    }
+    if words[0].eq_ignore_ascii_case(b"help") || words[0] == b"?" {
+        // Without a server there is still our own copy.
+        let _ = runner.session.connect();
+        let topic: Vec<String> = words[1..]
+            .iter()
+            .map(|word| String::from_utf8_lossy(word).into_owned())
+            .collect();
+        put(help::page(&runner.docs(), &topic, runner.style.colour));
+        return Ok(());
     }
     runner.repeat(&words, Repeat::new(options))
 }

@@ -40,6 +40,36 @@ pub fn pages() -> Vec<(String, String)> {
     pages
 }
 
+/// The copy of all this that the command line tool has: a line a command, fields parted by tabs.
+pub fn table() -> (String, String) {
+    let mut lines = Vec::new();
+    let families = engine::commands::FAMILIES
+        .iter()
+        .chain(server::commands::FAMILIES);
+    for command in families.copied().flatten() {
+        lines.push(line("", command));
+        for sub in command.subcommands {
+            lines.push(line(command.name, sub));
+        }
+    }
+    lines.sort();
+    ("crates/cli/src/commands.tsv".to_owned(), lines.concat())
+}
+
+fn line(container: &str, command: &Command) -> String {
+    let name = format!("{container} {}", command.name).to_uppercase();
+    let arguments: Vec<String> = command.args.iter().map(syntax).collect();
+    let group = command.group.name();
+    let fields = [
+        name.trim_start(),
+        group,
+        command.since,
+        &arguments.join(" "),
+        command.summary,
+    ];
+    fields.join("\t") + "\n"
+}
+
 fn title(group: &str) -> String {
     let (first, rest) = group.split_at(1);
     format!("{}{rest}", first.to_uppercase())

@@ -29,21 +29,34 @@ pub struct Walk {
 impl Walk {
     /// From the command line.
     pub fn new(options: &Options) -> Result<Self, Failure> {
-        let cursor = options.cursor.clone().unwrap_or_else(|| "0".to_owned());
-        Ok(Self {
-            pattern: options.pattern()?,
-            count: options
-                .count
-                .as_deref()
-                .map(leading_integer)
-                .filter(|count| *count > 0),
-            key_type: options.key_type.clone(),
-            cursor: cursor.into_bytes(),
+        let mut walk = Self::matching(options.pattern()?);
+        if let Some(cursor) = &options.cursor {
+            walk.cursor = cursor.clone().into_bytes();
+        }
+        let count = options.count.as_deref().map(leading_integer);
+        walk.count = count.filter(|count| *count > 0);
+        walk.key_type = options.key_type.clone();
+        walk.pause = options.interval().unwrap_or_default();
+        Ok(walk)
+    }
+
+    /// Over the keys that match, all if there is no pattern.
+    pub fn matching(pattern: Option<Vec<u8>>) -> Self {
+        Self {
+            pattern,
+            count: None,
+            key_type: None,
+            cursor: b"0".to_vec(),
             begun: false,
-            pause: options.interval().unwrap_or_default(),
+            pause: Duration::ZERO,
             every: CALLS_BETWEEN_PAUSES,
             calls: 0,
-        })
+        }
+    }
+
+    /// Only over keys of one type.
+    pub fn of_type(&mut self, name: &str) {
+        self.key_type = Some(name.to_owned());
     }
 
     /// Where it is, to begin there again.

@@ -7,9 +7,11 @@
 
 mod fake;
 mod modes;
+mod prompt;
 mod replies;
 mod sessions;
 mod terminal;
+mod views;
 
 use std::ffi::OsStr;
 use std::io::Write;
