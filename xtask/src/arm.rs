@@ -53,9 +53,10 @@ pub fn all(report: &mut Report) {
     report.must("arm build", build);
     report.step("arm unit tests", unit_tests);
     report.step("arm scripts", scripts);
-    for threads in [1, 2] {
+    let ours = format!("{EMULATOR} '{}'", built("tidemill-cli").display());
+    for (threads, cli) in [(1, "redis-cli"), (2, ours.as_str())] {
         report.step(&format!("arm walk-through, threads {threads}"), || {
-            walkthrough(threads)
+            walkthrough(threads, cli)
         });
     }
 }
@@ -82,6 +83,11 @@ fn server() -> PathBuf {
     out().join("tidemill-server")
 }
 
+/// A program for Arm.
+fn built(name: &str) -> PathBuf {
+    out().join(TRIPLE).join(PROFILE).join(name)
+}
+
 /// Debian's cargo with everything that turns it to Arm.
 fn cargo(line: &str) -> Tool {
     Tool::new(&format!(
@@ -101,7 +107,7 @@ fn cargo(line: &str) -> Tool {
 
 fn build() -> StepResult {
     cargo("build --workspace --exclude xtask --exclude sim --exclude diff --bins").run()?;
-    let binary = out().join(TRIPLE).join(PROFILE).join("tidemill-server");
+    let binary = built("tidemill-server");
     let text = format!("#!/bin/sh\nexec {EMULATOR} '{}' \"$@\"\n", binary.display());
     std::fs::write(server(), text)
         .and_then(|()| std::fs::set_permissions(server(), Permissions::from_mode(0o755)))
@@ -123,11 +129,12 @@ fn scripts() -> StepResult {
     Ok(Done::Ran)
 }
 
-fn walkthrough(threads: u32) -> StepResult {
+/// With Redis's command line tool or ours.
+fn walkthrough(threads: u32, cli: &str) -> StepResult {
     let command = format!(
         "{} --port {{port}} --dir {{dir}} --threads {threads}",
         server().display()
     );
-    walk(&command, REQUESTS)?;
+    walk(&command, cli, REQUESTS)?;
     Ok(Done::Ran)
 }

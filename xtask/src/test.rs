@@ -7,7 +7,7 @@
 use crate::fuzz;
 use crate::machine;
 use crate::steps::{Done, Report, StepResult};
-use crate::tool::{Tool, on_path, python, root, server, target};
+use crate::tool::{Tool, cli, on_path, python, root, server, target};
 
 /// Requests a row of the walk-through's benchmark: some ten seconds for all of them.
 const WALK_REQUESTS: u32 = 20_000;
@@ -23,9 +23,10 @@ pub fn all(report: &mut Report, fuzz_seconds: u32) {
     report.step("sanitizer", sanitizer);
     report.step("fuzz", || fuzz::short(fuzz_seconds));
     report.step("python clients", python_clients);
-    for threads in [1, 2] {
+    let ours = cli().to_string_lossy().into_owned();
+    for (threads, cli) in [(1, "redis-cli"), (2, ours.as_str())] {
         report.step(&format!("walk-through, threads {threads}"), || {
-            walkthrough(threads)
+            walkthrough(threads, cli)
         });
     }
 }
@@ -89,24 +90,28 @@ fn python_clients() -> StepResult {
     Ok(Done::Ran)
 }
 
-fn walkthrough(threads: u32) -> StepResult {
+/// With Redis's command line tool or ours.
+fn walkthrough(threads: u32, cli: &str) -> StepResult {
     let command = format!(
         "{} --port {{port}} --dir {{dir}} --threads {threads}",
         server().display()
     );
-    walk(&command, WALK_REQUESTS)?;
+    walk(&command, cli, WALK_REQUESTS)?;
     Ok(Done::Ran)
 }
 
-/// Runs the walk-through with a server command and a number of requests a benchmark row.
-pub fn walk(server: &str, requests: u32) -> Result<(), String> {
-    if !on_path("redis-cli") {
-        return Err("no redis-cli: install Debian's redis-tools".to_owned());
+/// Runs the walk-through with a server command, a command line tool and a number of requests a
+/// benchmark row.
+pub fn walk(server: &str, cli: &str, requests: u32) -> Result<(), String> {
+    if !on_path("redis-benchmark") {
+        return Err("no redis-benchmark: install Debian's redis-tools".to_owned());
     }
     Tool::new(&python().to_string_lossy())
         .arg(root().join("testkit/walkthrough.py"))
         .arg("--server")
         .arg(server)
+        .arg("--cli")
+        .arg(cli)
         .arg("--requests")
         .arg(requests.to_string())
         .run()

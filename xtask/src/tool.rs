@@ -39,6 +39,11 @@ pub fn server() -> PathBuf {
     target().join("release/tidemill-server")
 }
 
+/// The command line tool, built as the server is.
+pub fn cli() -> PathBuf {
+    target().join("release/tidemill-cli")
+}
+
 /// The Python of the virtual environment.
 pub fn python() -> PathBuf {
     root().join(".venv/bin/python")
