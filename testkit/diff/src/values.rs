@@ -514,7 +514,7 @@ impl Values {
                 true => self.small(0, 6),
                 false => self.id(),
             },
-            // What Redis refuses for memory depends on the machine; it sets 16 bytes aside for each.
+            // What Redis refuses for memory depends on the machine: it sets 16 bytes aside each.
             "count" if about.command == "xautoclaim" => self.or_edge(
                 &["1", "2", "3", "0", "5", "100"],
                 &[
