@@ -65,7 +65,8 @@ pub struct EventLoop<'k, L: RawLock> {
     users_version: u64,
     epoll: Epoll,
     connections: Connections,
-    listeners: Arc<Vec<Listener>>,
+    listeners: Arc<Vec<Arc<Listener>>>,
+    listening_version: u64,
     signals: Option<Signals>,
     /// When waits end: milliseconds and client.
     deadlines: BTreeSet<(u64, u64)>,
@@ -138,7 +139,6 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
         keyspace: &'k Keyspace<L>,
         shared: Arc<Shared>,
         thread: u16,
-        listeners: Arc<Vec<Listener>>,
         signals: Option<Signals>,
         seed: u64,
     ) -> std::io::Result<Self> {
@@ -149,18 +149,13 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             true,
             false,
         )?;
-        // The first thread accepts.
-        let accepts = if thread == 0 { &listeners[..] } else { &[] };
-        for (token, listener) in (TOKEN_LISTENERS..).zip(accepts) {
-            epoll.add(listener.fd(), token, true, false)?;
-        }
         if let Some(signals) = &signals {
             epoll.add(signals.fd(), TOKEN_SIGNALS, true, false)?;
         }
         let stats = shared.stats[usize::from(thread)].clone();
-        let host = ThreadHost::new(thread, shared.clone(), listeners.clone(), seed);
+        let host = ThreadHost::new(thread, shared.clone(), seed);
         let settings = settings_of(&host.config);
-        Ok(Self {
+        let mut event_loop = Self {
             host,
             executor: Executor::new(keyspace, stats),
             settings,
@@ -168,7 +163,8 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             users_version: 0,
             epoll,
             connections: Connections::default(),
-            listeners,
+            listeners: Arc::default(),
+            listening_version: 0,
             signals,
             deadlines: BTreeSet::new(),
             loading: None,
@@ -201,7 +197,9 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             next_save_check_ms: 0,
             active_ms: 0,
             shared,
-        })
+        };
+        event_loop.adopt_listeners();
+        Ok(event_loop)
     }
 
     /// Runs until the server stops.
@@ -338,6 +336,7 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
         self.host.config = self.shared.config();
         self.settings = settings_of(&self.host.config);
         self.note_slow_ticks();
+        self.adopt_listeners();
     }
 
     /// Loads a snapshot, some keys each turn, before the loop serves commands as usual.

@@ -14,7 +14,6 @@ use resp::Args;
 use crate::config::Config;
 use crate::hotkeys::Ran;
 use crate::inbox::Message;
-use crate::listener::Listener;
 use crate::shared::{Client, Shared, SlowEntry};
 
 /// What one thread's commands see of the server.
@@ -31,8 +30,6 @@ pub struct ThreadHost {
     pub local: Vec<Message>,
     /// From how many ticks on a command goes to the slow log.
     pub slow_ticks: u64,
-    /// The server's listeners, for a thread that runs a script and is not in its loop.
-    pub listeners: Arc<Vec<Listener>>,
     /// Unix microseconds at the start of the batch.
     pub now_us: u64,
     random: [u64; 2],
@@ -40,7 +37,7 @@ pub struct ThreadHost {
 
 impl ThreadHost {
     /// The host of thread `thread`; `seed` begins its random numbers.
-    pub fn new(thread: u16, shared: Arc<Shared>, listeners: Arc<Vec<Listener>>, seed: u64) -> Self {
+    pub fn new(thread: u16, shared: Arc<Shared>, seed: u64) -> Self {
         let config = shared.config();
         Self {
             thread,
@@ -49,7 +46,6 @@ impl ThreadHost {
             client: None,
             local: Vec::new(),
             slow_ticks: u64::MAX,
-            listeners,
             now_us: 0,
             random: [seed | 1, seed.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15],
         }

@@ -4,8 +4,11 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 
 use crate::config::{BindAddress, Config};
@@ -16,8 +19,83 @@ pub struct Listener {
     socket: Socket,
     /// Its path, for a Unix socket.
     pub path: Option<std::path::PathBuf>,
+    /// Its address, for TCP.
+    address: Option<SocketAddr>,
     /// Whether who comes speaks TLS.
     is_tls: bool,
+}
+
+/// Where the server listens at present.
+#[derive(Default)]
+pub struct Listening {
+    now: Mutex<Arc<Vec<Arc<Listener>>>>,
+    /// Grows with each change.
+    pub version: AtomicU64,
+}
+
+impl Listening {
+    /// The listeners.
+    pub fn now(&self) -> Arc<Vec<Arc<Listener>>> {
+        self.now.lock().clone()
+    }
+
+    /// Has these listened on.
+    pub fn set(&self, listeners: Vec<Arc<Listener>>) {
+        *self.now.lock() = Arc::new(listeners);
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// Listens where a changed configuration says. What is listened on already stays as it is, with
+    /// those who wait there; connections stay in any case. Where a place cannot be had, everything
+    /// is as before.
+    ///
+    /// # Errors
+    /// As [`open`].
+    pub fn move_to(&self, config: &Config) -> Result<(), String> {
+        let before = self.now();
+        let (mut after, closed): (Vec<_>, Vec<_>) = before
+            .iter()
+            .cloned()
+            .partition(|listener| listener.is_wanted(config));
+        // First, because an address can be part of another one, such as `*`.
+        closed.iter().for_each(|listener| listener.shut());
+        let kept = after.len();
+        let mut result = Ok(());
+        for (port, is_tls) in ports(config) {
+            let has = |address: &SocketAddr| {
+                let same = |one: &Arc<Listener>| one.address == Some(*address);
+                after[..kept].iter().any(same)
+            };
+            match open_tcp_but(&config.bind, port, config.tcp_backlog, has) {
+                Ok(opened) => after.extend(opened.into_iter().map(|mut listener| {
+                    listener.is_tls = is_tls;
+                    Arc::new(listener)
+                })),
+                Err(error) => result = Err(error),
+            }
+        }
+        if result.is_err() {
+            after.drain(kept..).for_each(|listener| listener.shut());
+            let again = |old: &Arc<Listener>| {
+                let mut listener = open_one(old.address?, config.tcp_backlog).ok()?;
+                listener.is_tls = old.is_tls;
+                Some(Arc::new(listener))
+            };
+            after.extend(closed.iter().filter_map(again));
+        }
+        for listener in after.iter().filter(|one| one.address.is_some()) {
+            // Only the length of its queue changes.
+            let _ = listen(&listener.socket, config.tcp_backlog);
+        }
+        self.set(after);
+        result
+    }
+}
+
+/// The TCP ports of a configuration, and whether they are for TLS.
+fn ports(config: &Config) -> impl Iterator<Item = (u16, bool)> {
+    let all = [(config.port, false), (config.tls.port, true)];
+    all.into_iter().filter(|&(port, _)| port != 0)
 }
 
 /// Opens all listening sockets of a configuration.
@@ -49,6 +127,7 @@ pub fn open(config: &Config) -> Result<Vec<Listener>, String> {
         listeners.push(Listener {
             socket,
             path: Some(path.clone()),
+            address: None,
             is_tls: false,
         });
     }
@@ -65,7 +144,18 @@ pub fn open(config: &Config) -> Result<Vec<Listener>, String> {
 /// # Errors
 /// As [`open`].
 pub fn open_tcp(bind: &[BindAddress], port: u16, backlog: u32) -> Result<Vec<Listener>, String> {
+    open_tcp_but(bind, port, backlog, |_| false)
+}
+
+/// [`open_tcp`], but where `has` says that there is one.
+fn open_tcp_but(
+    bind: &[BindAddress],
+    port: u16,
+    backlog: u32,
+    has: impl Fn(&SocketAddr) -> bool,
+) -> Result<Vec<Listener>, String> {
     let mut listeners = Vec::new();
+    let mut found = false;
     for address in bind {
         let fail = |error: io::Error| {
             format!(
@@ -73,13 +163,18 @@ pub fn open_tcp(bind: &[BindAddress], port: u16, backlog: u32) -> Result<Vec<Lis
                 address.host
             )
         };
-        match open_one(&address.host, port, backlog) {
+        let resolved = resolve(&address.host, port);
+        if resolved.as_ref().is_ok_and(&has) {
+            found = true;
+            continue;
+        }
+        match resolved.and_then(|resolved| open_one(resolved, backlog)) {
             Ok(listener) => listeners.push(listener),
             Err(error) if address.optional && is_absence(&error) => {}
             Err(error) => return Err(fail(error)),
         }
     }
-    if listeners.is_empty() && !bind.is_empty() {
+    if listeners.is_empty() && !found && !bind.is_empty() {
         return Err(format!(
             "Failed listening on port {port} (tcp), aborting: no address could be bound"
         ));
@@ -94,14 +189,17 @@ fn is_absence(error: &io::Error) -> bool {
     )
 }
 
-fn open_one(host: &str, port: u16, backlog: u32) -> io::Result<Listener> {
+fn resolve(host: &str, port: u16) -> io::Result<SocketAddr> {
     let host = match host {
         "*" => "0.0.0.0",
         "::*" => "::",
         other => other,
     };
     let address = (host, port).to_socket_addrs()?.next();
-    let address: SocketAddr = address.ok_or(io::ErrorKind::AddrNotAvailable)?;
+    address.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+}
+
+fn open_one(address: SocketAddr, backlog: u32) -> io::Result<Listener> {
     let domain = Domain::for_address(address);
     let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
@@ -113,6 +211,7 @@ fn open_one(host: &str, port: u16, backlog: u32) -> io::Result<Listener> {
     Ok(Listener {
         socket,
         path: None,
+        address: Some(address),
         is_tls: false,
     })
 }
@@ -123,6 +222,22 @@ fn listen(socket: &Socket, backlog: u32) -> io::Result<()> {
 }
 
 impl Listener {
+    /// Whether a configuration has it.
+    fn is_wanted(&self, config: &Config) -> bool {
+        let Some(address) = self.address else {
+            return true;
+        };
+        let is_here =
+            |host: &BindAddress| resolve(&host.host, address.port()).is_ok_and(|at| at == address);
+        ports(config).any(|kind| kind == (address.port(), self.is_tls))
+            && config.bind.iter().any(is_here)
+    }
+
+    /// Ends listening; whoever still has it sees nobody come.
+    fn shut(&self) {
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+    }
+
     /// To be watched for reading.
     pub fn fd(&self) -> RawFd {
         self.socket.as_raw_fd()

@@ -50,6 +50,8 @@ pub struct Shared {
     pub replication_id: Mutex<String>,
     /// The slow log.
     pub slowlog: Mutex<SlowLog>,
+    /// Where the server listens.
+    pub listening: crate::listener::Listening,
     /// What new connections with TLS are served with.
     pub tls: crate::tls::Current,
     /// HOTKEYS.
@@ -382,6 +384,7 @@ impl Shared {
             memory_peak: Mutex::default(),
             replication_id: Mutex::new(run_id.chars().rev().collect()),
             slowlog: Mutex::default(),
+            listening: crate::listener::Listening::default(),
             tls: crate::tls::Current::default(),
             hotkeys: crate::hotkeys::Hotkeys::new(threads),
             users: crate::users::Users::default(),

@@ -252,6 +252,11 @@ fn note_startup(shared: &Shared) {
 /// Bytes of a thread's stack: scripts may nest what they call and return.
 const STACK_BYTES: usize = 8 << 20;
 
+fn listen(shared: &Shared, listeners: Vec<Listener>) {
+    let listeners = listeners.into_iter().map(Arc::new);
+    shared.listening.set(listeners.collect());
+}
+
 /// One thread, no locks.
 fn serve_alone(
     config: Config,
@@ -259,13 +264,12 @@ fn serve_alone(
     listeners: Vec<Listener>,
     signals: Signals,
 ) -> Result<(), String> {
-    let listeners = Arc::new(listeners);
     let keyspace = keyspace::<NoLock>(1, renames)?;
     let shared = shared(&keyspace, config, users)?;
+    listen(&shared, listeners);
     let seed = system_random()?;
-    let mut event_loop =
-        EventLoop::new(&keyspace, shared.clone(), 0, listeners, Some(signals), seed)
-            .map_err(|error| format!("Can't set up the event loop: {error}"))?;
+    let mut event_loop = EventLoop::new(&keyspace, shared.clone(), 0, Some(signals), seed)
+        .map_err(|error| format!("Can't set up the event loop: {error}"))?;
     note_startup(&shared);
     begin(&mut event_loop, &shared)?;
     event_loop.run();
@@ -283,16 +287,14 @@ fn serve_together(
     signals: Signals,
 ) -> Result<(), String> {
     let threads = u16::try_from(config.threads).map_err(|_| "too many threads".to_owned())?;
-    let listeners = Arc::new(listeners);
     let keyspace = keyspace::<Lock>(config.threads, renames)?;
     let shared = shared(&keyspace, config, users)?;
+    listen(&shared, listeners);
     let setup = |error| format!("Can't set up the event loop: {error}");
     std::thread::scope(|scope| {
         for thread in 1..threads {
             let (keyspace, shared, seed) = (&keyspace, shared.clone(), system_random()?);
-            let listeners = listeners.clone();
-            let body = move || match EventLoop::new(keyspace, shared, thread, listeners, None, seed)
-            {
+            let body = move || match EventLoop::new(keyspace, shared, thread, None, seed) {
                 Ok(mut event_loop) => event_loop.run(),
                 Err(error) => panic!("thread {thread}: {error}"),
             };
@@ -304,8 +306,7 @@ fn serve_together(
         }
         let seed = system_random()?;
         let mut event_loop =
-            EventLoop::new(&keyspace, shared.clone(), 0, listeners, Some(signals), seed)
-                .map_err(setup)?;
+            EventLoop::new(&keyspace, shared.clone(), 0, Some(signals), seed).map_err(setup)?;
         note_startup(&shared);
         if let Err(error) = begin(&mut event_loop, &shared) {
             shared.fail(error);

@@ -76,6 +76,11 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_ADD, fd, token, read, write)
     }
 
+    /// Watches a descriptor no more; nothing happens where it is not watched.
+    pub fn remove(&self, fd: RawFd) {
+        let _ = self.control(libc::EPOLL_CTL_DEL, fd, 0, false, false);
+    }
+
     /// Changes what `fd` is watched for.
     ///
     /// # Errors

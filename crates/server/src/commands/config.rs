@@ -233,6 +233,9 @@ fn config_set(
     if pairs.iter().any(|(name, _)| is_of_tls(name)) {
         apply_tls(&shared, &changes.config.tls, pairs[0].0).map_err(refused)?;
     }
+    if let Some(name) = changes.changed.iter().find(|name| WHERE.contains(name)) {
+        listen_there(&shared, &changes.config, name).map_err(refused)?;
+    }
     let before = changed("appendonly").then(|| shared.config());
     shared.set_config(changes.config);
     if let Some(before) = before {
@@ -252,6 +255,7 @@ fn config_set(
             warning!("CONFIG SET appendonly: {error}");
             // They were right before.
             let _ = shared.tls.apply(&before.tls);
+            let _ = shared.listening.move_to(&before);
             shared.set_config((*before).clone());
             let reason = "Unable to turn on AOF. Check server logs.";
             return Err(refused(ConfigError::failed("appendonly", reason)));
@@ -289,13 +293,24 @@ fn apply_tls(
     })
 }
 
+/// What says where the server listens.
+const WHERE: [&str; 4] = ["bind", "port", "tls-port", "tcp-backlog"];
+
+/// Listens where the new configuration says, or goes on where it did.
+fn listen_there(shared: &Shared, config: &Config, name: &'static str) -> Result<(), ConfigError> {
+    shared.listening.move_to(config).map_err(|error| {
+        warning!("{error}");
+        let reason = match name {
+            "bind" => "Failed to bind to specified addresses.",
+            _ => "Unable to listen on this port. Check server logs.",
+        };
+        ConfigError::failed(name, reason)
+    })
+}
+
 /// Carries out what a change means beside the new value: threads look that up by themselves.
 fn carry_out(name: &'static str, config: &Config) -> Result<(), ConfigError> {
     match name {
-        "bind" | "port" | "tls-port" | "tcp-backlog" => {
-            let reason = "listening elsewhere takes a new start of the server";
-            return Err(ConfigError::failed(name, reason));
-        }
         "loglevel" => log::set_level(config.loglevel),
         "maxclients" => {
             let wanted = u64::from(config.maxclients) + RESERVED_FILES;

@@ -45,8 +45,32 @@ or, if the network is trusted, turn protected mode off (CONFIG SET protected-mod
 client, or 'protected-mode no' in the configuration file).\r\n";
 
 impl<L: RawLock> EventLoop<'_, L> {
+    /// Watches the listeners that there are now; true where they are others. The first thread
+    /// accepts.
+    pub(super) fn adopt_listeners(&mut self) -> bool {
+        let version = self.shared.listening.version.load(Ordering::Acquire);
+        if self.host.thread != 0 || version == self.listening_version {
+            return false;
+        }
+        self.listening_version = version;
+        for listener in self.listeners.iter() {
+            self.epoll.remove(listener.fd());
+        }
+        self.listeners = self.shared.listening.now();
+        let accepts = self.accepts_again_ms == 0;
+        for (token, listener) in (TOKEN_LISTENERS..).zip(self.listeners.iter()) {
+            if let Err(error) = self.epoll.add(listener.fd(), token, accepts, false) {
+                crate::warning!("Watching a listener: {error}");
+            }
+        }
+        true
+    }
+
     /// Accepts what waits on a listener and deals it to the threads.
     pub(super) fn accept(&mut self, listener: u64) {
+        if self.adopt_listeners() {
+            return;
+        }
         let index = usize::try_from(listener).unwrap_or(usize::MAX);
         for _ in 0..ACCEPTS_MAX {
             let Some(listener) = self.listeners.get(index) else {
@@ -55,6 +79,8 @@ impl<L: RawLock> EventLoop<'_, L> {
             match listener.accept(self.host.config.tcp_keepalive_s) {
                 Ok((socket, peer)) => self.deal(socket, peer),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                // It does not listen any more, and others are about to.
+                Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => return,
                 Err(error) => {
                     // Most likely there is no descriptor left, and the next try would fail too.
                     crate::warning!("Accepting client connection: {error}");

@@ -143,7 +143,7 @@ impl<'k, L: RawLock> Replaying<'k, L> {
             .persistence
             .begin_loading(bytes, started_us / 1_000_000);
         shared.keys.set_phase(Phase::Loading);
-        let host = ThreadHost::new(0, shared.clone(), Arc::default(), 1);
+        let host = ThreadHost::new(0, shared.clone(), 1);
         Self {
             folder,
             options,

@@ -56,8 +56,8 @@ pub fn look(host: &ThreadHost, newcomers: &mut Newcomers) {
         }
     }
     while newcomers.0.len() < ACCEPTED_MAX {
-        let mut accepted = host
-            .listeners
+        let listeners = shared.listening.now();
+        let mut accepted = listeners
             .iter()
             .filter_map(|listener| listener.accept(host.config.tcp_keepalive_s).ok());
         match accepted.next() {

@@ -53,7 +53,7 @@ impl<'k> Thread<'k> {
             stats,
             refuses_writes: false,
             log: Vec::new(),
-            host: ThreadHost::new(0, Arc::new(shared), Arc::default(), 7),
+            host: ThreadHost::new(0, Arc::new(shared), 7),
             session: engine::session::Session::new(client, true),
             settings: Settings::default(),
         }

@@ -6,6 +6,7 @@
 mod blocking;
 mod hostile;
 mod limits;
+mod listening;
 mod messages;
 mod protocol;
 mod snapshots;
