@@ -4,65 +4,29 @@ Each runs once a session, on a free port with a folder of its own, and is emptie
 not there is left out, and the header of the run says so; one that TIDEMILL_SERVER names has to be there. The clients
 are unmodified and newest: what they send is what people's programs send.
 """
-import os
 import pathlib
-import socket
-import subprocess
+import sys
 import tempfile
-import time
 
 import pytest
 import redis
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PEERS = pathlib.Path(os.environ.get("PEERS_DIR", pathlib.Path.home() / ".cache/tidemill-peers")) / "bin"
-OURS = pathlib.Path(os.environ.get("TIDEMILL_SERVER", ROOT / "target/release/tidemill-server"))
-SERVERS = {
-    "redis-8.10": [PEERS / "redis-8.10"],
-    "tidemill-1": [OURS, "--threads", "1"],
-    "tidemill-2": [OURS, "--threads", "2"],
-}
-PRESENT = {name: command for name, command in SERVERS.items() if command[0].is_file()}
-WAIT = 10
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from servers import WAIT, present, require, start, wait_until  # noqa: E402
+
+ALL = ("redis-8.10", "tidemill-1", "tidemill-2")
+PRESENT = present(1, 2)
 
 
 def pytest_report_header(config):
-    absent = [name for name in SERVERS if name not in PRESENT]
+    absent = [name for name in ALL if name not in PRESENT]
     return f"servers: {', '.join(PRESENT) or 'none'}" + (f" (not here: {', '.join(absent)})" if absent else "")
 
 
 def pytest_configure(config):
-    if "TIDEMILL_SERVER" in os.environ and not OURS.is_file():
-        raise pytest.UsageError(f"TIDEMILL_SERVER names no file: {OURS}")
-    if not PRESENT:
-        raise pytest.UsageError("no server is here: build one with `cargo build --release`")
-
-
-def wait_until(condition, what):
-    """Waits for a condition instead of sleeping and hoping."""
-    end = time.monotonic() + WAIT
-    while not condition():
-        assert time.monotonic() < end, f"not within {WAIT} s: {what}"
-        time.sleep(0.002)
-
-
-def start(command, folder):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder]
-    log = open(pathlib.Path(folder) / "log", "w+")
-    process = subprocess.Popen([*map(str, command), *options], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-
-    def answers():
-        assert process.poll() is None, f"ended with {process.returncode}: {open(log.name).read()}"
-        try:
-            return redis.Redis(port=port).ping()
-        except redis.ConnectionError:
-            return False
-
-    wait_until(answers, f"an answer from {command[0]}")
-    return process, port
+    problem = require(PRESENT)
+    if problem:
+        raise pytest.UsageError(problem)
 
 
 @pytest.fixture(scope="session", params=PRESENT)

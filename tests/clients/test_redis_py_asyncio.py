@@ -5,7 +5,7 @@ import pytest
 import redis.asyncio
 from redis.exceptions import ResponseError, WatchError
 
-from conftest import WAIT
+from servers import WAIT
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import redis.asyncio
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from conftest import OURS, WAIT, start, wait_until
+from servers import OURS, WAIT, start, wait_until
 
 pytestmark = [
     pytest.mark.skipif(not OURS.is_file(), reason="our server is not built"),

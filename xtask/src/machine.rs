@@ -16,8 +16,8 @@ const PACKAGES: &[(&str, &str)] = &[
     ("procps", "ps"),
 ];
 
-/// Python packages of the client tests and the walk-through, newest always.
-const PYTHON: &str = "redis pytest";
+/// Python packages of the client and framework tests and the walk-through, newest always.
+const PYTHON: &str = "redis pytest celery rq";
 
 /// Installs Debian packages by name, given those that are missing.
 pub fn apt(packages: &[&str]) -> Result<(), String> {
@@ -95,6 +95,19 @@ pub fn python_packages() -> StepResult {
         python().display()
     );
     Tool::new(&line).run()?;
+    Ok(Done::Ran)
+}
+
+/// Installs the packages of the framework tests in Node, where that is.
+pub fn node_packages() -> StepResult {
+    if !on_path("npm") {
+        let why = "no npm on this machine: the frameworks in Node do not run";
+        return Ok(Done::Skipped(why.to_owned()));
+    }
+    let folder = root().join("tests/frameworks/node");
+    Tool::new("npm install --no-package-lock --no-audit --no-fund --silent --prefix")
+        .arg(folder)
+        .run()?;
     Ok(Done::Ran)
 }
 

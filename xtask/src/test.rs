@@ -22,7 +22,9 @@ pub fn all(report: &mut Report, fuzz_seconds: u32) {
     report.step("doc tests", doc_tests);
     report.step("sanitizer", sanitizer);
     report.step("fuzz", || fuzz::short(fuzz_seconds));
-    report.step("python clients", python_clients);
+    report.step("python clients", || pytest("tests/clients"));
+    report.step("node packages", machine::node_packages);
+    report.step("frameworks", || pytest("tests/frameworks"));
     let ours = cli().to_string_lossy().into_owned();
     for (threads, cli) in [(1, "redis-cli"), (2, ours.as_str())] {
         report.step(&format!("walk-through, threads {threads}"), || {
@@ -78,13 +80,13 @@ pub const HOST: &str = "aarch64-unknown-linux-gnu";
 #[cfg(not(target_arch = "aarch64"))]
 pub const HOST: &str = "x86_64-unknown-linux-gnu";
 
-fn python_clients() -> StepResult {
+fn pytest(tests: &str) -> StepResult {
     Tool::new(&python().to_string_lossy())
         .arg("-m")
         .arg("pytest")
         .arg("-q")
         .arg("-pno:cacheprovider")
-        .arg("tests/clients")
+        .arg(tests)
         .env("TIDEMILL_SERVER", server())
         .run()?;
     Ok(Done::Ran)
