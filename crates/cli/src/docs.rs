@@ -102,10 +102,15 @@ fn pairs(reply: &Reply) -> Vec<(&Reply, &Reply)> {
     }
 }
 
+/// A text without what a terminal would obey.
+pub fn plain(reply: &Reply) -> Option<String> {
+    Some(reply.text()?.replace(char::is_control, " "))
+}
+
 /// The decoder bounds how deep replies are nested, and so this.
 fn collect(reply: &Reply, container: Option<&str>, docs: &mut Vec<Doc>) {
     for (name, facts) in pairs(reply) {
-        let Some(name) = name.text() else { continue };
+        let Some(name) = plain(name) else { continue };
         // Behind its container a command's name has both parts, with a bar between.
         let name = name
             .rsplit('|')
@@ -116,7 +121,7 @@ fn collect(reply: &Reply, container: Option<&str>, docs: &mut Vec<Doc>) {
             Some(container) => format!("{container} {name}"),
             None => name,
         };
-        let text = |field: &str| facts.field(field).and_then(Reply::text).unwrap_or_default();
+        let text = |field: &str| facts.field(field).and_then(plain).unwrap_or_default();
         let arguments = facts.field("arguments").and_then(Reply::elements);
         docs.push(Doc {
             group: text("group"),

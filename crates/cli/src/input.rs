@@ -1,11 +1,13 @@
 //! Where commands come from when nobody types them: the command line and standard input.
 
 use crate::command::{Repeat, Runner};
+use crate::listen::Keys;
 use crate::options::Options;
 use crate::out::{Failure, Outcome, complain, from_terminal, put, to_terminal};
 use crate::{help, words};
-use rustyline::config::Configurer;
+use rustyline::config::{ColorMode, Config};
 use rustyline::highlight::{CmdKind, Highlighter};
+use rustyline::history::MemHistory;
 use std::borrow::Cow;
 use std::io::{BufRead, Read};
 use std::os::unix::ffi::OsStringExt;
@@ -195,9 +197,14 @@ pub fn password(prompt: &str) -> Result<String, Failure> {
 }
 
 fn masked(prompt: &str) -> rustyline::Result<String> {
-    let mut editor = rustyline::Editor::<Mask, _>::new()?;
+    // Where the editor does not know the terminal, nothing shows at all.
+    let _silent = Keys::watch();
+    // The stars are a colour to the editor: without colours it would show the password.
+    let config = Config::builder().color_mode(ColorMode::Forced);
+    let config = config.auto_add_history(false).build();
+    let mut editor =
+        rustyline::Editor::<Mask, MemHistory>::with_history(config, MemHistory::new())?;
     editor.set_helper(Some(Mask));
-    editor.set_auto_add_history(false);
     editor.readline(prompt)
 }
 

@@ -100,10 +100,10 @@ impl Notice {
 }
 
 /// The terminal without lines and echo, so that a key is seen at once; as it was when dropped.
-struct Keys(Termios);
+pub struct Keys(Termios);
 
 impl Keys {
-    fn watch() -> Option<Self> {
+    pub fn watch() -> Option<Self> {
         let before = termios::tcgetattr(std::io::stdin()).ok()?;
         let mut now = before.clone();
         now.local_flags &= !(LocalFlags::ICANON | LocalFlags::ECHO);

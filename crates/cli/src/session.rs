@@ -77,6 +77,8 @@ pub struct Session {
     /// Between MULTI and EXEC.
     pub in_multi: bool,
     pub follow: bool,
+    /// A reply that is under way is waited for though Ctrl-C was pressed.
+    pub patient: bool,
     credentials: Option<Credentials>,
     timeout: Option<Duration>,
     family: Family,
@@ -125,6 +127,7 @@ impl Session {
             resp3: wants_3,
             in_multi: false,
             follow: options.cluster_mode,
+            patient: false,
             credentials,
             timeout: options
                 .timeout
@@ -282,7 +285,12 @@ impl Session {
             if let Some(reply) = self.receive_now()? {
                 return Ok(reply);
             }
+            let patient = self.patient;
             let client = self.client()?;
+            if patient {
+                wait::patiently(client.as_fd()).map_err(Error::from)?;
+                continue;
+            }
             match wait::readable(&[client.as_fd()], None).map_err(Error::from)? {
                 Woken::Interrupted => return Err(Lost::Interrupted),
                 Woken::Ready(_) | Woken::Timeout => {}
@@ -352,8 +360,9 @@ impl Session {
             Some("ASK") => true,
             _ => return None,
         };
-        let slot = words.next()?.to_owned();
-        let (host, port) = words.next()?.rsplit_once(':')?;
+        let slot = words.next()?.parse::<u16>().ok()?.to_string();
+        let place = words.next().filter(|text| !text.contains(char::is_control));
+        let (host, port) = place?.rsplit_once(':')?;
         let host = host.trim_start_matches('[').trim_end_matches(']');
         // A node that does not know its own name leaves it out: it is the one that was asked.
         let host = match (host, &self.place) {

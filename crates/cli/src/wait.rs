@@ -14,29 +14,58 @@ use std::time::{Duration, Instant};
 /// The longest single sleep: a signal that comes just before one is seen this much later at most.
 const SLICE: Duration = Duration::from_millis(200);
 
-static PRESSED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+static CTRL_C: OnceLock<CtrlC> = OnceLock::new();
+
+struct CtrlC {
+    pressed: Arc<AtomicBool>,
+    /// Whether the next one ends the program.
+    armed: Arc<AtomicBool>,
+}
+
+/// The exit status of a program that Ctrl-C ends.
+const INTERRUPTED: i32 = 130;
 
 /// Takes Ctrl-C for ourselves from here on.
 pub fn catch() {
-    PRESSED.get_or_init(|| {
-        let flag = Arc::new(AtomicBool::new(false));
-        // Where this fails Ctrl-C ends the program, which is what it did before.
-        let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&flag));
-        flag
+    use signal_hook::consts::SIGINT;
+    use signal_hook::flag;
+    CTRL_C.get_or_init(|| {
+        let (pressed, armed) = (Arc::default(), Arc::default());
+        // Where these fail Ctrl-C ends the program, which is what it did before.
+        let _ = flag::register_conditional_shutdown(SIGINT, INTERRUPTED, Arc::clone(&armed));
+        let _ = flag::register(SIGINT, Arc::clone(&pressed));
+        CtrlC { pressed, armed }
     });
 }
 
 /// Whether Ctrl-C was pressed since it was asked last.
 pub fn interrupted() -> bool {
-    PRESSED
-        .get()
-        .is_some_and(|flag| flag.swap(false, Ordering::Relaxed))
+    CTRL_C.get().is_some_and(|ctrl_c| {
+        ctrl_c.armed.store(false, Ordering::Relaxed);
+        ctrl_c.pressed.swap(false, Ordering::Relaxed)
+    })
 }
 
 fn pressed() -> bool {
-    PRESSED
+    CTRL_C
         .get()
-        .is_some_and(|flag| flag.load(Ordering::Relaxed))
+        .is_some_and(|ctrl_c| ctrl_c.pressed.load(Ordering::Relaxed))
+}
+
+/// Waits until this can be read, Ctrl-C or not: what is under way is worth finishing. Who presses
+/// it again is taken at their word.
+pub fn patiently(fd: BorrowedFd<'_>) -> std::io::Result<()> {
+    loop {
+        if let Some(ctrl_c) = CTRL_C.get() {
+            ctrl_c.armed.store(pressed(), Ordering::Relaxed);
+        }
+        let slice = PollTimeout::from(200_u8);
+        match nix::poll::poll(&mut [PollFd::new(fd, PollFlags::POLLIN)], slice) {
+            Ok(0) | Err(Errno::EINTR) => {}
+            Ok(_) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// What a wait ended with.

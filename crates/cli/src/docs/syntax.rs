@@ -12,7 +12,7 @@ pub fn of_arguments(arguments: &[Reply]) -> String {
 }
 
 fn of_argument(argument: &Reply) -> String {
-    let text = |field: &str| argument.field(field).and_then(Reply::text);
+    let text = |field: &str| argument.field(field).and_then(super::plain);
     let flags = argument.field("flags").and_then(Reply::elements);
     let has = |flag: &str| {
         let flags = flags.unwrap_or_default();

@@ -16,6 +16,7 @@ const SHOWN: usize = 16;
 /// Walks over the keys and prints the hottest; Ctrl-C ends the walk and the summary follows.
 pub fn run(session: &mut Session, options: &Options) -> Outcome {
     wait::catch();
+    session.patient = true;
     let top = options.top.as_deref().map(leading_integer);
     let top = top
         .and_then(|top| usize::try_from(top).ok())

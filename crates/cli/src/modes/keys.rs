@@ -27,6 +27,7 @@ pub enum Measure {
 /// Walks over the keys and prints what it finds; Ctrl-C ends the walk and the summary follows.
 pub fn run(session: &mut Session, options: &Options, measure: Measure) -> Outcome {
     wait::catch();
+    session.patient = true;
     let mut walk = Walk::new(options)?;
     let total = keys_total(session)?;
     let bar = progress(total, "keys");

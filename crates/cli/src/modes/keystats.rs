@@ -39,6 +39,7 @@ struct Stats {
 /// from, and the summary follows.
 pub fn run(session: &mut Session, options: &Options, samples: Option<i64>) -> Outcome {
     wait::catch();
+    session.patient = true;
     let top = options.top.as_deref().map(leading_integer);
     let top_max = top
         .and_then(|top| usize::try_from(top).ok())

@@ -25,6 +25,8 @@ struct Pipe {
     /// What was read and not yet sent, from `sent` on.
     pending: Vec<u8>,
     sent: usize,
+    /// The stream took bytes that it has not passed on.
+    holds: bool,
     ended: bool,
     /// What the last reply will be.
     magic: Vec<u8>,
@@ -46,6 +48,7 @@ pub fn run(session: &mut Session, options: &Options) -> Outcome {
         decoder: Decoder::new(),
         pending: Vec::new(),
         sent: 0,
+        holds: false,
         ended: false,
         magic: magic(),
         errors: 0,
@@ -84,7 +87,7 @@ impl Pipe {
             self.speak()?;
             let waits_for_input = self.sent == self.pending.len() && !self.ended;
             let mut wanted = PollFlags::POLLIN;
-            if self.sent < self.pending.len() {
+            if self.sent < self.pending.len() || self.holds {
                 wanted |= PollFlags::POLLOUT;
             }
             let mut fds = vec![(self.stream.as_fd(), wanted)];
@@ -139,6 +142,7 @@ impl Pipe {
     fn speak(&mut self) -> Result<(), Failure> {
         while self.sent < self.pending.len() {
             match self.stream.write(&self.pending[self.sent..]) {
+                Ok(0) => break,
                 Ok(count) => self.sent += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -146,9 +150,11 @@ impl Pipe {
             }
         }
         match self.stream.flush() {
-            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(lost(&error)),
-            _ => Ok(()),
+            Ok(()) => self.holds = false,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => self.holds = true,
+            Err(error) => return Err(lost(&error)),
         }
+        Ok(())
     }
 
     /// Counts the replies that are there; true at the last one.

@@ -1,6 +1,6 @@
 //! `--replica`: acts as a replica and prints what it is sent, as CSV.
 
-use super::snapshot::{MARK, Transfer, announce, more};
+use super::snapshot::{CHUNK, MARK, Transfer, announce};
 use crate::out::{Failure, Outcome, complain, put};
 use crate::render::{Delimiters, Format, render};
 use crate::session::Session;
@@ -47,19 +47,26 @@ pub fn follow(session: &mut Session) -> Outcome {
         complain("SYNC done. Logging commands from master.");
     }
     let mut decoder = Decoder::new();
+    let mut chunk = vec![0; CHUNK];
     decoder.feed(&rest);
     loop {
         while let Some(command) = decoder.next_reply().map_err(Error::from)? {
             put(render(&command, Format::Csv, &Delimiters::default()));
         }
+        match client.receive_bytes(&mut chunk, Duration::ZERO) {
+            Ok(count) => {
+                decoder.feed(&chunk[..count]);
+                continue;
+            }
+            Err(Error::Timeout) => {}
+            Err(error) => return Err(error.into()),
+        }
         // The answer that starts the stream may come too early to count, and a replica that is
         // silent for long is given up.
         client.send(&["REPLCONF", "ACK", "0"])?;
         let woken = wait::readable(&[client.as_fd()], Some(ACK_EVERY)).map_err(Error::from)?;
-        match woken {
-            Woken::Ready(_) => decoder.feed(&more(&mut client)?),
-            Woken::Timeout => {}
-            Woken::Interrupted => return Err(Failure::Said),
+        if woken == Woken::Interrupted {
+            return Err(Failure::Said);
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Length of the mark that ends a transfer of unknown length.
 pub const MARK: usize = 40;
-const CHUNK: usize = 64 << 10;
+pub const CHUNK: usize = 64 << 10;
 /// The longest line that a server sends before a transfer.
 const LINE_MAX: usize = 4096;
 
@@ -207,7 +207,7 @@ impl Transfer {
 }
 
 /// Waits for bytes.
-pub fn more(client: &mut Client) -> Result<Vec<u8>, Failure> {
+fn more(client: &mut Client) -> Result<Vec<u8>, Failure> {
     let mut chunk = vec![0; CHUNK];
     loop {
         match client.receive_bytes(&mut chunk, Duration::ZERO) {

@@ -18,6 +18,17 @@ pub fn run(
     named: Option<(Vec<Vec<u8>>, &Options)>,
 ) -> Outcome {
     wait::catch();
+    runner.session.patient = true;
+    let outcome = look(runner, pattern, named);
+    runner.session.patient = false;
+    outcome
+}
+
+fn look(
+    runner: &mut Runner,
+    pattern: Option<Vec<u8>>,
+    named: Option<(Vec<Vec<u8>>, &Options)>,
+) -> Outcome {
     let mut keys = Vec::new();
     match named {
         Some((named, _)) if !named.is_empty() => keys = named,
@@ -79,8 +90,15 @@ fn number(reply: &Reply, field: &str) -> Option<i64> {
     reply.field(field).and_then(Reply::integer)
 }
 
+/// A text as it may be shown: what is no plain character is spelled out.
 fn text(reply: &Reply, field: &str) -> String {
-    reply.field(field).and_then(Reply::text).unwrap_or_default()
+    let bytes = reply.field(field).and_then(Reply::bytes);
+    bytes.map_or_else(String::new, spelled)
+}
+
+fn spelled(bytes: &[u8]) -> String {
+    let quoted = quoted(bytes);
+    quoted[1..quoted.len() - 1].to_owned()
 }
 
 impl Stream {
@@ -108,8 +126,7 @@ impl Stream {
     fn show(&self, colour: bool) -> String {
         let paint = |code: &'static str| if colour { code } else { "" };
         let (bold, dim, yellow, reset) = (paint(BOLD), paint(DIM), paint(YELLOW), paint(RESET));
-        let key = quoted(&self.key);
-        let key = key.trim_matches('"');
+        let key = spelled(&self.key);
         let (length, last) = (self.length, &self.last);
         let mut text = format!("{bold}{key}{reset}: {length} entries, {dim}last {last}{reset}\n");
         for group in &self.groups {
@@ -161,7 +178,10 @@ impl Group {
         let oldest = session.call(&oldest)?;
         let oldest = oldest.elements().and_then(<[Reply]>::first);
         let oldest = oldest.and_then(|entry| match entry.elements()? {
-            [id, consumer, idle, _] => Some((id.text()?, consumer.text()?, idle.integer()?)),
+            [id, consumer, idle, _] => {
+                let shown = |reply: &Reply| reply.bytes().map(spelled);
+                Some((shown(id)?, shown(consumer)?, idle.integer()?))
+            }
             _ => None,
         });
         Ok(Self {

@@ -32,6 +32,13 @@ struct Branch {
 /// Walks over the keys and shows the tree. Ctrl-C ends the walk, and what was met is shown.
 pub fn run(runner: &mut Runner, options: &Options, delimiter: &str) -> Outcome {
     wait::catch();
+    runner.session.patient = true;
+    let outcome = grow(runner, options, delimiter);
+    runner.session.patient = false;
+    outcome
+}
+
+fn grow(runner: &mut Runner, options: &Options, delimiter: &str) -> Outcome {
     if delimiter.is_empty() {
         return Err(Failure::Line("A tree wants a delimiter.".to_owned()));
     }
@@ -99,7 +106,7 @@ impl Branch {
         let indent = "  ".repeat(level);
         for (name, branch) in below.iter().take(SHOWN_MAX) {
             let name = quoted(name);
-            let name = name.trim_matches('"');
+            let name = &name[1..name.len() - 1];
             *text += &format!(
                 "{indent}{bold}{name}{delimiter}{reset} {} keys, {} {dim}({:.1}%){reset}\n",
                 branch.keys,

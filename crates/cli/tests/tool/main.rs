@@ -11,6 +11,7 @@ mod prompt;
 mod replies;
 mod sessions;
 mod terminal;
+mod tls;
 mod views;
 
 use std::ffi::OsStr;

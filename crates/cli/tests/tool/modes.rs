@@ -88,16 +88,20 @@ fn pipes_count_replies_and_errors() {
         pipe("");
         pipe("*1\r\n$4\r\nPING\r\n");
         assert_eq!(pipe("set a 1\r\nset b 2\r\nnosuch\r\n").status, Some(1));
-        same_with(
-            &["-p", &port, "--pipe", "--pipe-timeout", "1"],
-            "blpop none 0\r\n",
-            &[],
-        );
         let many: String = (0..50_000)
             .map(|n| format!("set key:{n} {n}\r\n"))
             .collect();
         let ran = ours(&["-p", &port, "--pipe"], &many);
         assert!(ran.out.ends_with("errors: 0, replies: 50000\n"), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_pipe_gives_up_when_nothing_answers() {
+    for server in servers(&[]).into_iter().take(1) {
+        let port = server.port.to_string();
+        let args = ["-p", &port, "--pipe", "--pipe-timeout", "1"];
+        same_with(&args, "blpop none 0\r\n", &[]);
     }
 }
 
@@ -182,4 +186,28 @@ fn measuring_ends_by_itself_into_a_pipe() {
     }
     let ran = ours(&["--intrinsic-latency", "0.05"], "");
     assert!(ran.out.contains(" total runs (avg latency: "), "{ran:?}");
+}
+
+#[test]
+fn ctrl_c_ends_a_walk_with_its_summary() {
+    for server in servers(&[]) {
+        let port = server.port.to_string();
+        let keys: String = (0..300).map(|n| format!("set key:{n} {n}\n")).collect();
+        ours(&["-p", &port], &keys);
+        for mode in ["--bigkeys", "--keystats"] {
+            // It pauses after a hundred calls.
+            let args = ["-p", &port, mode, "--count", "1", "-i", "600"];
+            let mut t = crate::terminal::Terminal::ours(&args, &[]);
+            let found = if mode == "--bigkeys" {
+                "found so far"
+            } else {
+                "Ctrl-C"
+            };
+            t.await_text(found);
+            t.press("\x03");
+            let (seen, status) = t.end();
+            assert_eq!(status, Some(0), "{seen}");
+            assert!(seen.contains("ampled"), "{seen}");
+        }
+    }
 }

@@ -295,3 +295,20 @@ fn help_is_that_of_redis_without_its_colours() {
         }
     }
 }
+
+#[test]
+fn a_password_that_is_asked_for_shows_as_stars() {
+    for server in servers(&["--requirepass", "hunter2"]) {
+        let port = server.port.to_string();
+        let mut t = Terminal::ours(&["-p", &port, "--askpass", "ping"], &[]);
+        t.await_text("Please input password: ");
+        t.press("hunter2\r");
+        let (seen, status) = t.end();
+        assert_eq!(status, Some(0));
+        assert!(seen.contains("*******"), "{seen:?}");
+        assert!(
+            seen.ends_with("PONG\r\n") && !seen.contains("hunter2"),
+            "{seen:?}"
+        );
+    }
+}
