@@ -11,8 +11,10 @@ use hdrhistogram::Histogram;
 
 /// Keys in the list of the biggest unless `--top` says otherwise.
 const SHOWN: usize = 10;
-/// Bits of precision of the distributions: three decimal digits.
+/// Decimal digits that the distributions are precise to.
 const DIGITS: u8 = 3;
+/// The biggest size that they tell from bigger ones.
+const SIZE_MAX: u64 = 1 << 50;
 
 /// What is known of one kind.
 struct Tally {
@@ -92,7 +94,8 @@ pub fn run(session: &mut Session, options: &Options, samples: Option<i64>) -> Ou
 
 impl Stats {
     fn new(top_max: usize) -> Result<Self, String> {
-        let histogram = || Histogram::new(DIGITS).map_err(|error| error.to_string());
+        let histogram =
+            || Histogram::new_with_bounds(1, SIZE_MAX, DIGITS).map_err(|error| error.to_string());
         Ok(Self {
             tallies: KINDS.iter().copied().map(tally).collect(),
             top: Vec::new(),
@@ -123,7 +126,7 @@ impl Stats {
             self.top.insert(at, (size, kind, key.to_vec()));
             self.top.truncate(self.top_max);
         }
-        // The histograms resize themselves, so every value has its place.
+        // Nothing in a keyspace is bigger than what they were made for.
         self.sizes.saturating_record(size);
         self.names.saturating_record(key.len() as u64);
         self.sampled += 1;
@@ -208,8 +211,14 @@ fn distribution(title: &str, histogram: &Histogram<u64>) -> String {
     let line = "-".repeat(width);
     let mut text = format!("\n{title} Percentile Total keys\n{line} ---------- -----------\n");
     if !histogram.is_empty() {
+        let mut before = 0;
         for point in histogram.iter_quantiles(1) {
             let below = histogram.count_between(0, point.value_iterated_to());
+            // A percentile that tells nothing new is left out.
+            if below == before && point.quantile_iterated_to() < 1.0 {
+                continue;
+            }
+            before = below;
             text += &format!(
                 "{:>width$} {:>9.4}% {below:>11}\n",
                 human(point.value_iterated_to()),
@@ -224,4 +233,33 @@ fn distribution(title: &str, histogram: &Histogram<u64>) -> String {
         human(deviation as u64)
     );
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_and_big_keys_have_their_places() {
+        let mut stats = Stats::new(2).expect("good bounds");
+        for n in 0..99 {
+            stats.add(format!("key:{n:02}").as_bytes(), KINDS[0], 56, 8);
+        }
+        stats.add(b"big", KINDS[1], 7842, 500);
+        let report = stats.report(100);
+        for line in [
+            "100.00% of the keyspace",
+            "Keys size:    13.07K",
+            "  1    7.66K list       \"big\"",
+            "list       \"big\" has 500 items",
+            "     56B    0.0000%          99",
+            "   7.66K  100.0000%         100",
+            "Note: 0.1% precision, Mean: 133B, StdDeviation: 774B",
+        ] {
+            assert!(
+                report.lines().any(|found| found == line),
+                "{line}\n{report}"
+            );
+        }
+    }
 }

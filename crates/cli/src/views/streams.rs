@@ -144,7 +144,7 @@ impl Stream {
                 let idle = duration(*idle_ms);
                 text += &format!(
                     "    {yellow}oldest unacknowledged{reset} {id}: \
-                     {consumer} has it since {idle}\n"
+                     {consumer} has had it for {idle}\n"
                 );
             }
             for consumer in &group.consumers {

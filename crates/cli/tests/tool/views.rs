@@ -39,7 +39,7 @@ fn streams_show_what_waits_in_them() {
             let seen = ours(&[&p[..], &[protocol, "--streams"]].concat(), "").out;
             let start = "orders: 3 entries, last 3-1\n  \
                 group billing: 1 consumers, pending 2, lag 1, at 2-1\n    \
-                oldest unacknowledged 1-1: one has it since ";
+                oldest unacknowledged 1-1: one has had it for ";
             assert!(seen.starts_with(start), "{seen}");
             assert!(
                 seen.contains("\n    consumer one: pending 2, idle "),
