@@ -3,7 +3,7 @@
 use crate::command::{Repeat, Runner};
 use crate::listen::Keys;
 use crate::options::Options;
-use crate::out::{Failure, Outcome, complain, from_terminal, put, to_terminal};
+use crate::out::{Failure, Outcome, complain, from_terminal, put};
 use crate::{help, words};
 use rustyline::config::{ColorMode, Config};
 use rustyline::highlight::{CmdKind, Highlighter};
@@ -81,7 +81,7 @@ pub fn commands(runner: &mut Runner) -> Outcome {
                     complain(line);
                 }
             }
-            Line::Help(topic) => put(help::page(&runner.docs(), &topic, to_terminal())),
+            Line::Help(topic) => put(help::page(&runner.docs(), &topic, runner.style.colour)),
             Line::Restart => put("Use 'restart' only in Lua debugging mode.\n"),
             Line::Times => put("Invalid tidemill-cli repeat command option value.\n"),
             Line::Setting(words) => {

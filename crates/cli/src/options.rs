@@ -241,8 +241,8 @@ pub struct Options {
     /// The same
     #[arg(long, hide = true)]
     pub ldb_sync_mode: bool,
-    /// Says more
-    #[arg(long, help_heading = MODES)]
+    /// Says which connections are made
+    #[arg(long, help_heading = CONNECTION)]
     pub verbose: bool,
 
     /// Runs the command again and again, every second or -i, on a screen that is redrawn

@@ -19,6 +19,9 @@ use std::time::Duration;
 /// Redirections that are followed for one command.
 const REDIRECTIONS_MAX: usize = 16;
 
+/// As good as for ever: then waiting begins again.
+const LONG: Duration = Duration::from_secs(3600);
+
 /// Where a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -79,6 +82,8 @@ pub struct Session {
     pub follow: bool,
     /// A reply that is under way is waited for though Ctrl-C was pressed.
     pub patient: bool,
+    /// Connections that are made are said.
+    verbose: bool,
     credentials: Option<Credentials>,
     timeout: Option<Duration>,
     family: Family,
@@ -128,6 +133,7 @@ impl Session {
             in_multi: false,
             follow: options.cluster_mode,
             patient: false,
+            verbose: options.verbose,
             credentials,
             timeout: options
                 .timeout
@@ -161,6 +167,10 @@ impl Session {
             let client = self.open().map_err(failed)?;
             self.client = Some(client);
             self.in_multi = false;
+            if self.verbose {
+                let how = if self.tls.is_some() { " with TLS" } else { "" };
+                complain(format!("Connected to {}{how}", self.place));
+            }
             self.prepare();
         }
         Ok(())
@@ -282,6 +292,12 @@ impl Session {
     /// Whatever comes next, a push too, waiting until it does or Ctrl-C is pressed.
     pub fn receive(&mut self) -> Result<Reply, Lost> {
         loop {
+            if !wait::catches() {
+                match self.client()?.receive_within(LONG) {
+                    Err(Error::Timeout) => continue,
+                    result => return Ok(result?),
+                }
+            }
             if let Some(reply) = self.receive_now()? {
                 return Ok(reply);
             }

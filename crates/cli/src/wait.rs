@@ -38,6 +38,11 @@ pub fn catch() {
     });
 }
 
+/// Whether Ctrl-C is for us; where it is not, nothing has to be asked while waiting.
+pub fn catches() -> bool {
+    CTRL_C.get().is_some()
+}
+
 /// Whether Ctrl-C was pressed since it was asked last.
 pub fn interrupted() -> bool {
     CTRL_C.get().is_some_and(|ctrl_c| {

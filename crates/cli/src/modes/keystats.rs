@@ -65,6 +65,9 @@ pub fn run(session: &mut Session, options: &Options, samples: Option<i64>) -> Ou
             break;
         }
         let Some(keys) = walk.next(session)? else {
+            if wait::interrupted() {
+                stopped = Some(walk.cursor());
+            }
             break;
         };
         let kinds = kinds(session, &keys)?;

@@ -251,7 +251,7 @@ impl Hinter for PromptHelper {
         // A hint never takes another line of the screen.
         let taken = self.prompt_width.get() + measure_text_width(line);
         let room = usize::from(Term::stdout().size().1).saturating_sub(taken + 1);
-        Some(truncate_str(&hint, room, "...").into_owned())
+        (room > 3).then(|| truncate_str(&hint, room, "...").into_owned())
     }
 }
 

@@ -182,6 +182,9 @@ fn input_is_commands_or_arguments() {
         input(&["-n", "x", "ping"], "");
         input(&["--show-pushes", "maybe", "ping"], "");
         input(&["quit"], "");
+        let said = ours(&["-p", &port, "--verbose", "-t", "5", "-4", "ping"], "");
+        assert_eq!(said.out, "PONG\n");
+        assert_eq!(said.err, format!("Connected to 127.0.0.1:{port}\n"));
         let muted = ours(
             &["-p", &port],
             "client reply off\nping\nclient reply on\nping\n",
