@@ -61,6 +61,11 @@ fn main() -> ExitCode {
 
 fn run(options: &mut Options) -> Outcome {
     options.apply_uri()?;
+    if options.resp2 && options.resp3 {
+        return Err(Failure::Line(
+            "Options -2 and -3 are mutually exclusive.".to_owned(),
+        ));
+    }
     if options.cluster.is_some() {
         return Err(Failure::Line(
             "Managing clusters (--cluster) is not there yet. Redis's own tool does it.".to_owned(),

@@ -130,10 +130,10 @@ pub struct Options {
     #[arg(short = 'e', help_heading = OUTPUT)]
     pub fail_on_error: bool,
     /// Replies as they are: the default where output is no terminal
-    #[arg(long, help_heading = OUTPUT)]
+    #[arg(long, overrides_with = "no_raw", help_heading = OUTPUT)]
     pub raw: bool,
     /// Replies for people, wherever they go
-    #[arg(long, help_heading = OUTPUT)]
+    #[arg(long, overrides_with = "raw", help_heading = OUTPUT)]
     pub no_raw: bool,
     /// Arguments may be quoted strings with escapes
     #[arg(long, help_heading = OUTPUT)]

@@ -214,10 +214,13 @@ impl Session {
             match socket {
                 Ok(socket) => {
                     socket.set_nodelay(true).map_err(|error| io_text(&error))?;
-                    return match &self.tls {
-                        Some(tls) => Ok(Client::over(tls.connect(host, socket)?)),
-                        None => Ok(Client::over(socket)),
+                    let Some(tls) = &self.tls else {
+                        return Ok(Client::over(socket));
                     };
+                    // Shaking hands is part of connecting.
+                    let wait = socket.set_read_timeout(self.timeout);
+                    wait.map_err(|error| io_text(&error))?;
+                    return Ok(Client::over(tls.connect(host, socket)?));
                 }
                 Err(error) => failure = io_text(&error),
             }

@@ -29,6 +29,7 @@ fn odd_options_are_refused() {
         assert_eq!(ran.status, Some(1));
     }
     same(&["-u", "http://x", "ping"]);
+    same(&["-2", "-3", "ping"]);
     same_with(&["-X", "t", "-x", "set", "k", "t"], "1", &[]);
     same_with(&["-X", "tag", "set", "k", "tog"], "1", &[]);
     same(&["--quoted-input", "get", "\"abc"]);
@@ -182,6 +183,15 @@ fn input_is_commands_or_arguments() {
         input(&["-n", "x", "ping"], "");
         input(&["--show-pushes", "maybe", "ping"], "");
         input(&["quit"], "");
+        input(&["--raw", "--no-raw", "mget", "a", "k"], "");
+        input(&["--no-raw", "--raw", "mget", "a", "k"], "");
+        input(&["--csv", "--json", "mget", "a", "k"], "");
+        input(&[""], "");
+        input(&[], "\"\"\n");
+        input(&["-i", "x", "-r", "2", "ping"], "");
+        input(&["-a", "", "ping"], "");
+        input(&["--user", "x", "ping"], "");
+        input(&["-c", "cluster", "slots"], "");
         let said = ours(&["-p", &port, "--verbose", "-t", "5", "-4", "ping"], "");
         assert_eq!(said.out, "PONG\n");
         assert_eq!(said.err, format!("Connected to 127.0.0.1:{port}\n"));
