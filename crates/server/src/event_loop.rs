@@ -32,6 +32,7 @@ use crate::shared::{Network, Shared, flag};
 use crate::sys::{self, Epoll, Signals};
 use crate::{notice, verbose, warning};
 
+mod client_memory;
 mod clients;
 mod connections;
 mod logging;

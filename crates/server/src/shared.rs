@@ -107,6 +107,8 @@ pub struct Network {
     pub query_limit_drops: Counter,
     /// Clients dropped for an output buffer past its limit.
     pub output_limit_drops: Counter,
+    /// Clients closed because all together took too much memory.
+    pub evicted: Counter,
     /// Turns of the event loop.
     pub cycles: Counter,
     /// Those in which something came.
@@ -130,6 +132,7 @@ impl Network {
             &self.writes,
             &self.query_limit_drops,
             &self.output_limit_drops,
+            &self.evicted,
             &self.cycles,
             &self.busy_cycles,
             &self.busy_ticks,
@@ -264,8 +267,10 @@ pub mod flag {
     pub const BROKEN_REDIRECT: u32 = 1 << 11;
     /// It tracks in broadcast mode.
     pub const BROADCAST: u32 = 1 << 12;
+    /// It is to be closed, because clients take too much memory.
+    pub const EVICTED: u32 = 1 << 13;
     /// Those that nothing in its session shows.
-    pub const KEPT: u32 = NO_EVICT | UNIX;
+    pub const KEPT: u32 = NO_EVICT | UNIX | EVICTED;
 }
 
 /// The slow log: the newest first.

@@ -60,6 +60,8 @@ pub struct Settings {
     pub client_query_buffer_limit_bytes: u64,
     pub output_limits: OutputLimits,
     pub proto_max_bulk_len_bytes: u64,
+    /// A share of `maxmemory` worked out; 0 is no limit.
+    pub maxmemory_clients_bytes: u64,
     // Memory
     pub maxmemory_bytes: u64,
     pub maxmemory_policy: MaxmemoryPolicy,
@@ -272,6 +274,10 @@ impl Settings {
             client_query_buffer_limit_bytes: from.bytes("client-query-buffer-limit"),
             output_limits: from.output_limits("client-output-buffer-limit"),
             proto_max_bulk_len_bytes: from.bytes("proto-max-bulk-len"),
+            maxmemory_clients_bytes: match *from.value("maxmemory-clients") {
+                Value::Percent(percent) => from.bytes("maxmemory") / 100 * u64::from(percent),
+                _ => from.bytes("maxmemory-clients"),
+            },
             maxmemory_bytes: from.bytes("maxmemory"),
             maxmemory_policy: from.policy("maxmemory-policy"),
             maxmemory_samples: from.number("maxmemory-samples"),

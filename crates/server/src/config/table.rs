@@ -310,9 +310,9 @@ const CLIENTS: Group = Group {
         ),
         memory("proto-max-bulk-len", "536870912", MIB, U63)
             .acts("Longest argument and longest string value, in bytes."),
-        special("maxmemory-clients", "0", Kind::MemoryOrPercent).later(
+        special("maxmemory-clients", "0", Kind::MemoryOrPercent).acts(
             "Memory for all clients together, above which the biggest are closed; 5% is that \
-             share of maxmemory, 0 is no limit.",
+             share of maxmemory, 0 is no limit. CLIENT NO-EVICT keeps a client.",
         ),
         integer("tracking-table-max-keys", "1000000", 0, I64)
             .acts("Keys remembered for client-side caching; 0 is no limit."),

@@ -276,6 +276,7 @@ impl<L: RawLock> EventLoop<'_, L> {
 
     /// Drops a connection whose output is past its limits.
     pub(super) fn check_output(&mut self, connection: &mut Connection) {
+        self.note_growth();
         let limits = &self.host.config.output_limits;
         let limit = if connection.session.subscriptions.is_some() {
             limits.pubsub

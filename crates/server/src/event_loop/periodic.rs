@@ -191,6 +191,7 @@ impl<L: RawLock> EventLoop<'_, L> {
                 self.close(connection);
             }
         }
+        self.evict_clients();
     }
 
     /// Works out from how many ticks on a command is slow.

@@ -78,6 +78,7 @@ impl<L: RawLock> EventLoop<'_, L> {
             &mut buf
         } else {
             make_room(connection);
+            self.note_growth();
             &mut connection.input
         };
         let got = self.receive(fd, into);

@@ -62,7 +62,10 @@ impl<L: RawLock> EventLoop<'_, L> {
         let mut plain = std::mem::take(&mut self.tls.plain);
         let into = match is_fresh {
             true => &mut plain,
-            false => &mut connection.input,
+            false => {
+                self.note_growth();
+                &mut connection.input
+            }
         };
         let before = into.len();
         let outcome = tls.receive(&buf, into);

@@ -4,6 +4,7 @@
 //! client or thread must have done first is asked for until it is so.
 
 mod blocking;
+mod client_memory;
 mod hostile;
 mod limits;
 mod listening;

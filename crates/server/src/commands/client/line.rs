@@ -9,7 +9,6 @@ use std::sync::atomic::Ordering;
 use engine::keyspace::Shared as Keys;
 
 use super::shown_part;
-use crate::connection::Connection;
 use crate::shared::{Client, flag};
 
 /// The letters of a client's state, in Redis's order.
@@ -53,8 +52,7 @@ pub(super) fn of(client: &Client, now_ms: u64, keys: &Keys) -> Vec<u8> {
     let shared = client.output_shared.load(relaxed).min(output);
     let multi_bytes = client.multi_bytes.load(relaxed);
     let argv_bytes = client.argv_bytes.load(relaxed);
-    let own_bytes = size_of::<Connection>() + size_of::<Client>();
-    let total = own_bytes + query + query_free + output + multi_bytes + argv_bytes;
+    let total = client.memory_bytes();
     let names = client.names.lock().clone();
     let mut line = Vec::with_capacity(512);
     // Writing to a vector cannot fail.

@@ -535,7 +535,9 @@ const STATS: &[Field] = &[
     ("expired_time_cap_reached_count", zero),
     ("expire_cycle_cpu_milliseconds", zero),
     ("evicted_keys", |facts| show(facts.keyspace.evicted)),
-    ("evicted_clients", zero),
+    ("evicted_clients", |facts| {
+        show(facts.network(|network| &network.evicted))
+    }),
     ("evicted_scripts", |facts| show(facts.scripts.evicted)),
     ("total_eviction_exceeded_time", zero),
     ("current_eviction_exceeded_time", zero),
