@@ -99,6 +99,8 @@ pub struct EventLoop<'k, L: RawLock> {
     /// looked at last.
     pause_seen: (bool, bool),
     buf: Vec<u8>,
+    /// Counting the sizes of keys.
+    sizes: crate::keysizes::Pass,
     /// What there is of TLS.
     tls: tls::TlsTurn,
     /// The requests of the connection whose turn it is, and their replies: lent to the turn, which
@@ -182,6 +184,7 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             spare: Spare::default(),
             pause_seen: (false, false),
             buf: Vec::with_capacity(READ_BYTES),
+            sizes: crate::keysizes::Pass::default(),
             tls: tls::TlsTurn::default(),
             batch: None,
             out: Some(Box::new(Output::with_capacity(READ_BYTES))),

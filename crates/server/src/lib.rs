@@ -11,6 +11,7 @@ mod event_loop;
 mod host;
 mod hotkeys;
 mod inbox;
+mod keysizes;
 mod latency;
 mod listener;
 pub mod log;

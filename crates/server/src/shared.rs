@@ -54,6 +54,8 @@ pub struct Shared {
     pub listening: crate::listener::Listening,
     /// What new connections with TLS are served with.
     pub tls: crate::tls::Current,
+    /// INFO keysizes.
+    pub keysizes: crate::keysizes::Keysizes,
     /// HOTKEYS.
     pub hotkeys: crate::hotkeys::Hotkeys,
     /// The users.
@@ -391,6 +393,7 @@ impl Shared {
             slowlog: Mutex::default(),
             listening: crate::listener::Listening::default(),
             tls: crate::tls::Current::default(),
+            keysizes: crate::keysizes::Keysizes::new(threads),
             hotkeys: crate::hotkeys::Hotkeys::new(threads),
             users: crate::users::Users::default(),
             scripts: Registry::default(),

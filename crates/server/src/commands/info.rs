@@ -55,10 +55,16 @@ fn info(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<()
                 || asked.is(index, "default") && section.in_default
         })
     };
-    let facts = Facts::gather(cx);
+    let is_shown =
+        |section: &fields::Section| asked.len() == 0 && section.in_default || names(section);
+    let mut facts = Facts::gather(cx);
+    let sizes = SECTIONS.iter().find(|section| section.name == "Keysizes");
+    if sizes.is_some_and(is_shown) {
+        facts = facts.with_sizes(cx);
+    }
     let mut text = String::new();
     for section in SECTIONS {
-        if asked.len() == 0 && section.in_default || names(section) {
+        if is_shown(section) {
             if !text.is_empty() {
                 text += "\r\n";
             }

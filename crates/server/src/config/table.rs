@@ -369,7 +369,7 @@ const MEMORY: Group = Group {
         switch("jemalloc-bg-thread", "yes")
             .accepted("Whether the allocator returns memory in a thread of its own."),
         switch("key-memory-histograms", "no")
-            .later("Whether the sizes of keys are counted for INFO keysizes."),
+            .later("Whether INFO keysizes shows the bytes of collections beside their elements."),
     ],
 };
 

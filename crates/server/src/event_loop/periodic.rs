@@ -15,6 +15,8 @@ const EXPIRE_BUDGET: usize = 128;
 const EXPIRE_US_MAX: u64 = 500;
 /// Where commands count as slow that take fewer microseconds, each one is timed by itself.
 const TOGETHER_US: i64 = 1000;
+/// Slices of the counting of keys' sizes that a tick takes.
+const SIZE_SLICES: usize = 4;
 /// Milliseconds between looks at all connections.
 const CHECK_MS: u64 = 200;
 
@@ -69,6 +71,10 @@ impl<L: RawLock> EventLoop<'_, L> {
             Some(_) => TICK_MS,
             None => IDLE_TICK_MS,
         };
+        let wait = match self.count_sizes() {
+            true => wait.min(TICK_MS),
+            false => wait,
+        };
         self.next_tick_ms = self.now_ms + wait;
         if self.now_ms >= self.next_check_ms {
             self.next_check_ms = self.now_ms + CHECK_MS;
@@ -89,6 +95,25 @@ impl<L: RawLock> EventLoop<'_, L> {
     /// Stripe number `own` of those that this thread looks after.
     pub(super) fn own_stripe(&self, own: usize) -> usize {
         usize::from(self.host.thread) + own * self.shared.inboxes.len()
+    }
+
+    /// Counts the sizes of some keys for INFO keysizes; true where there are more to count.
+    fn count_sizes(&mut self) -> bool {
+        if !self.shared.keysizes.is_wanted(self.now_ms) || !self.sizes.is_due(self.now_ms) {
+            return false;
+        }
+        let keyspace = self.executor.keyspace();
+        let (own, thread) = (self.own_stripes(), usize::from(self.host.thread));
+        for _ in 0..SIZE_SLICES {
+            let (sizes, shared, now_ms) = (&mut self.sizes, &self.shared, self.now_ms);
+            let index = thread + sizes.stripe() * shared.inboxes.len();
+            // One that is in use has its turn at the next tick.
+            let step = |stripe: &Stripe| sizes.step(stripe, own, thread, &shared.keysizes, now_ms);
+            if keyspace.stripes.peek(index, step).is_none() || !self.sizes.is_due(now_ms) {
+                break;
+            }
+        }
+        true
     }
 
     /// Removes dead keys and dead fields; true where time ran out before all were gone.

@@ -2,6 +2,23 @@
 
 use super::*;
 
+/// Many keys are counted in slices, for whoever asks later.
+#[test]
+fn the_sizes_of_many_keys_are_counted_between_requests() {
+    for threads in THREADS {
+        let server = server(&["--threads", threads, "--enable-debug-command", "yes"]);
+        let mut client = connect(&server);
+        let sizes = |client: &mut Client| call(client, "INFO keysizes").text().expect("text");
+        call(&mut client, "DEBUG POPULATE 30000 k 100");
+        call(&mut client, "SADD s a b c");
+        let expected = "# Keysizes\r\ndb0_distrib_strings_sizes:64=30000\r\n\
+                        db0_distrib_sets_items:2=1\r\n";
+        until("all are counted", || sizes(&mut client) == expected);
+        call(&mut client, "FLUSHALL");
+        assert_eq!(sizes(&mut client), "# Keysizes\r\n");
+    }
+}
+
 #[test]
 fn a_slow_subscriber_is_dropped_at_its_limit() {
     for threads in THREADS {

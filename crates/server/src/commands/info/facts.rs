@@ -10,6 +10,7 @@ use engine::stats::{Counter, KeyspaceStats};
 
 use crate::config::Config;
 use crate::host::ThreadHost;
+use crate::keysizes::{self, Histogram};
 use crate::samples::Rates;
 use crate::scripting::Registry;
 use crate::shared::{Client, Network, Shared, flag};
@@ -54,6 +55,8 @@ pub struct Facts {
     pub channels: [usize; 3],
     /// Processor time of this thread.
     pub thread_cpu: CpuTime,
+    /// The sizes of keys, where they are asked for.
+    pub sizes: Option<Histogram>,
 }
 
 /// Scripts and functions.
@@ -169,8 +172,20 @@ impl Facts {
                 pubsub.channel_count(ChannelKind::Shard),
             ],
             thread_cpu: sys::cpu_time(CpuOf::Thread),
+            sizes: None,
             shared,
         }
+    }
+
+    /// Adds the sizes of keys: counted now, or where there are many as the last pass found them.
+    /// Every stripe must be locked.
+    pub fn with_sizes(mut self, cx: &mut Context<'_>) -> Self {
+        let keys: usize = self.dbs.iter().map(|db| db.keys).sum();
+        self.sizes = Some(match keys <= keysizes::AT_ONCE_MAX {
+            true => keysizes::at_once(cx),
+            false => self.shared.keysizes.found(cx.now_ms),
+        });
+        self
     }
 
     /// A counter of the network, over all threads.

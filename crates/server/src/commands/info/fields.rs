@@ -67,7 +67,7 @@ pub const SECTIONS: &[Section] = &[
     },
     section("Cluster", &[("cluster_enabled", zero)]),
     listing("Keyspace", lines::keyspace),
-    section("Keysizes", &[]),
+    listing("Keysizes", lines::keysizes),
 ];
 
 const fn section(name: &'static str, fields: &'static [Field]) -> Section {

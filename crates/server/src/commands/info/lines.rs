@@ -170,6 +170,13 @@ pub fn keyspace(facts: &Facts, text: &mut String) {
     }
 }
 
+/// How long strings are, and how many elements collections have.
+pub fn keysizes(facts: &Facts, text: &mut String) {
+    if let Some(sizes) = &facts.sizes {
+        sizes.show(text);
+    }
+}
+
 /// How long the calls of one command took, on all threads.
 pub struct Durations {
     /// Calls by the most ticks that they took.
