@@ -21,6 +21,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("client", &[]),
     ("cli", &["client"]),
+    ("benchmark", &["client"]),
     ("testkit", &["client", "resp", "structure", "engine"]),
     (
         "sim",
@@ -33,6 +34,7 @@ const EDGES: &[(&str, &[&str])] = &[
 const TEST_EDGES: &[(&str, &[&str])] = &[
     ("client", &["resp"]),
     ("cli", &["client", "testkit"]),
+    ("benchmark", &["testkit"]),
     ("engine", &["testkit", "client"]),
     ("server", &["testkit", "client"]),
 ];

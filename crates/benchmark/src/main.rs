@@ -1,0 +1,34 @@
+//! `tidemill-benchmark`: one load engine, several faces.
+//!
+//! Without a word of its own it stands in for `redis-benchmark`: its options, tests and texts. The
+//! first word chooses another face. All of them run on [`load`].
+//!
+//! # Invariants
+//! - A server that cannot be used is one line on standard error and exit code 1, at once.
+//! - Nothing but a terminal is ever sent `\r` or colours, and no figure is `inf` or `nan`.
+//! - Ctrl-C ends the load, not the report: what was measured is written.
+#![forbid(unsafe_code)]
+
+mod interrupt;
+mod load;
+mod memtier;
+mod redis;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args_os()
+        .map(|arg| arg.to_string_lossy().into_owned())
+        .collect();
+    let result = match args.get(1).map(String::as_str) {
+        Some("memtier") => memtier::main(&args[1..]),
+        _ => redis::main(&args),
+    };
+    match result {
+        Ok(code) => code,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The program from outside: each face against a running server, and beside the real tools where
+//! those are installed.
+
+mod memtier;
+mod open_loop;
+mod redis;
+mod tool;
