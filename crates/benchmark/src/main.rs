@@ -9,10 +9,15 @@
 //! - Ctrl-C ends the load, not the report: what was measured is written.
 #![forbid(unsafe_code)]
 
+mod capacity;
+mod instance;
 mod interrupt;
 mod load;
 mod memtier;
+mod messages;
 mod redis;
+mod words;
+mod workload;
 
 use std::process::ExitCode;
 
@@ -21,7 +26,9 @@ fn main() -> ExitCode {
         .map(|arg| arg.to_string_lossy().into_owned())
         .collect();
     let result = match args.get(1).map(String::as_str) {
+        Some("capacity") => capacity::main(&args[1..]),
         Some("memtier") => memtier::main(&args[1..]),
+        Some("messages") => messages::main(&args[1..]),
         _ => redis::main(&args),
     };
     match result {

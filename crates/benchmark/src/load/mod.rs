@@ -26,7 +26,7 @@ mod template;
 mod thread;
 
 pub use batch::{Batch, Source};
-pub use stats::{Class, Outcome, per_second};
+pub use stats::{Class, Outcome, histogram, per_second};
 pub use target::{Address, Target};
 pub use template::Template;
 

@@ -7,8 +7,8 @@
 
 mod json;
 mod keys;
-mod mix;
-mod options;
+pub mod mix;
+pub mod options;
 mod table;
 
 use crate::interrupt;

@@ -12,7 +12,7 @@
 mod options;
 mod progress;
 mod report;
-mod rows;
+pub mod rows;
 
 use crate::interrupt;
 use crate::load::{Limit, Outcome, Pace, Plan, Source, Template, Watch, run};
