@@ -56,7 +56,10 @@ impl Instance {
             .stdout(out)
             .stderr(err)
             .spawn()
-            .map_err(|error| format!("{program}: {error}"))?;
+            .map_err(|error| {
+                let _ = std::fs::remove_dir_all(&dir);
+                format!("{program}: {error}")
+            })?;
         let mut instance = Self { child, dir, port };
         instance
             .await_answer()
@@ -100,6 +103,17 @@ impl Instance {
     /// Where it listens.
     pub fn target(&self) -> Target {
         Target::at(Address::Tcp("127.0.0.1".to_owned(), self.port))
+    }
+
+    /// Processor time of all its threads so far; `None` where the system does not tell.
+    pub fn cpu(&self) -> Option<Duration> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).ok()?;
+        let mut sum = Duration::ZERO;
+        for task in tasks {
+            let text = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+            sum += Duration::from_nanos(text.split(' ').next()?.parse().ok()?);
+        }
+        Some(sum)
     }
 }
 

@@ -1,15 +1,19 @@
-//! What is sent, for the faces that search: a mix of memtier's, on so many connections.
+//! What is sent, for the faces that compare and search: a test of redis-benchmark's, or a mix of
+//! memtier's, on so many connections.
 
 use crate::interrupt;
-use crate::load::{Limit, Outcome, Pace, Plan, Source, Target, Watch, run};
+use crate::load::{Limit, Outcome, Pace, Plan, Source, Target, Template, Watch, run};
 use crate::memtier::mix::{Kind, Mix, kinds};
 use crate::memtier::options::Line;
+use crate::redis::rows;
 use clap::Parser;
 use std::time::Duration;
 
 /// The requests of a workload.
 #[derive(Debug, Clone)]
 enum Traffic {
+    /// A test by its name: one request, with keys drawn below so many.
+    Test(Vec<u8>, u64),
     /// SETs and GETs.
     Mix(Box<Line>, Vec<Kind>),
 }
@@ -29,13 +33,22 @@ pub struct Workload {
 /// How long a run is.
 #[derive(Debug, Clone, Copy)]
 pub enum Length {
-    /// So many requests on each connection.
+    /// So many requests in all.
+    Requests(u64),
+    /// So many on each connection.
     Each(u64),
     /// So long.
     Time(Duration),
 }
 
 impl Workload {
+    /// A test of redis-benchmark's, with keys below `keys` and values of so many bytes.
+    pub fn test(name: &str, keys: u64, data_bytes: usize) -> Result<Self, String> {
+        let request = rows::request_of(name, data_bytes)
+            .ok_or_else(|| format!("{name}: no such test; -t of the main face names them"))?;
+        Ok(Self::of(Traffic::Test(request, keys.max(1))))
+    }
+
     /// SETs to GETs in this ratio, with random keys below `keys`.
     pub fn mix(ratio: &str, keys: u64, data_bytes: usize) -> Result<Self, String> {
         Self::memtier(&[
@@ -106,6 +119,26 @@ impl Workload {
         self
     }
 
+    /// Runs it on several servers at once, each with its own threads and connections.
+    pub fn run_on_all(
+        &self,
+        targets: &[Target],
+        pace: Pace,
+        length: Length,
+        seed: u64,
+    ) -> Result<Vec<Outcome>, String> {
+        std::thread::scope(|scope| {
+            let runs: Vec<_> = targets
+                .iter()
+                .map(|target| scope.spawn(move || self.run(target, pace, length, seed)))
+                .collect();
+            let joined = runs.into_iter().map(|run| run.join());
+            joined
+                .map(|run| run.expect("a thread of the load panicked"))
+                .collect()
+        })
+    }
+
     /// Runs it once.
     pub fn run(
         &self,
@@ -116,6 +149,7 @@ impl Workload {
     ) -> Result<Outcome, String> {
         let connections = self.threads * self.clients;
         let limit = match length {
+            Length::Requests(requests) => Limit::Total(requests),
             Length::Each(requests) => Limit::PerConnection(requests),
             Length::Time(_) => Limit::None,
         };
@@ -128,7 +162,11 @@ impl Workload {
         plan.stops_at_error = true;
         let mut sources: Vec<Box<dyn Source>> = Vec::new();
         for number in 0..self.threads {
+            let own = seed.wrapping_add(number as u64);
             match &self.traffic {
+                Traffic::Test(request, keys) => {
+                    sources.push(Box::new(Template::new(request.clone(), Some(*keys), own)));
+                }
                 Traffic::Mix(line, kinds) => {
                     plan.classes = kinds.len();
                     let mut line = line.clone();

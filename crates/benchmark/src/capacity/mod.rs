@@ -7,6 +7,7 @@
 //! objective; the sum before that is the machine's capacity, as vendors of processors publish it.
 //! Each search is repeated, and the spread is told.
 
+mod rise;
 mod slo;
 
 use crate::instance::Instance;
@@ -14,6 +15,7 @@ use crate::interrupt;
 use crate::load::{Address, Outcome, Pace, Target};
 use crate::workload::{Length, Workload};
 use clap::{Parser, ValueEnum};
+pub use rise::{Rise, Step, cpu};
 use serde_json::{Value, json};
 pub use slo::Objective;
 use std::io::Write;
@@ -348,55 +350,38 @@ impl Search<'_> {
         Ok(probes)
     }
 
-    /// One more instance each time, all loaded at once.
     fn over_instances(&mut self) -> Result<Vec<Probe>, String> {
         let server = self.line.server.as_deref().unwrap_or_default();
-        let mut instances = Vec::new();
+        let time = Length::Time(Duration::from_secs_f64(self.line.seconds));
         let mut probes = Vec::new();
-        for count in 1..=self.line.instances {
-            if interrupt::is_set() {
-                break;
-            }
-            let instance = Instance::start(server)?;
-            self.fill(&instance.target())?;
-            instances.push(instance);
-            self.seed += 1;
-            let (workload, seed) = (&self.workload, self.seed);
-            let time = Length::Time(Duration::from_secs_f64(self.line.seconds));
-            let outcomes: Vec<Result<Outcome, String>> = std::thread::scope(|scope| {
-                let runs: Vec<_> = instances
-                    .iter()
-                    .map(|instance| {
-                        let target = instance.target();
-                        scope.spawn(move || workload.run(&target, Pace::Batches, time, seed))
-                    })
-                    .collect();
-                let joined = runs.into_iter().map(|run| run.join());
-                joined
-                    .map(|run| run.expect("a thread of the load panicked"))
-                    .collect()
+        self.seed += 1;
+        let rise = Rise {
+            server,
+            instances_max: self.line.instances,
+            objective: self.line.slo,
+        };
+        let steps = rise.run(
+            &self.workload,
+            time,
+            self.seed,
+            |target| self.fill(target),
+            |step| {
+                self.tell(&Probe {
+                    level: step.instances as f64,
+                    rate: step.rate,
+                    figure_ms: step.figure_ms,
+                    holds: step.holds,
+                });
+            },
+        )?;
+        for step in steps {
+            self.note = step.note.or(self.note.take());
+            probes.push(Probe {
+                level: step.instances as f64,
+                rate: step.rate,
+                figure_ms: step.figure_ms,
+                holds: step.holds,
             });
-            let mut sum = Probe {
-                level: count as f64,
-                rate: 0.0,
-                figure_ms: 0.0,
-                holds: true,
-            };
-            for outcome in outcomes {
-                let outcome = outcome?;
-                let latency = outcome.total().latency;
-                sum.rate += outcome.rate();
-                // The worst of them decides.
-                sum.figure_ms = sum.figure_ms.max(self.line.slo.measure(&latency) / 1000.0);
-                sum.holds &= self.line.slo.holds(&latency) && outcome.unanswered == 0;
-                self.note = outcome.generator_note().or(self.note.take());
-            }
-            self.tell(&sum);
-            let is_last = !sum.holds;
-            probes.push(sum);
-            if is_last {
-                break;
-            }
         }
         Ok(probes)
     }

@@ -74,6 +74,16 @@ const MSET: &str = "MSET key:__rand_int__ @ key:__rand_int__ @ key:__rand_int__ 
      key:__rand_int__ @ key:__rand_int__ @ key:__rand_int__ @ key:__rand_int__ @ \
      key:__rand_int__ @ key:__rand_int__ @ key:__rand_int__ @";
 
+/// One request of the test that is called so, with keys and members to be drawn.
+pub fn request_of(test: &str, data_bytes: usize) -> Option<Vec<u8>> {
+    let test = test.to_ascii_lowercase();
+    // The LPUSH that LRANGE needs has only names of others.
+    let row = ROWS
+        .iter()
+        .find(|(names, ..)| names.first() == Some(&test.as_str()) && test != "lrange");
+    row.map(|(_, _, command)| bytes_of(command, &payload(data_bytes), true))
+}
+
 /// The tests that `-t` chooses, all but one without it.
 pub fn selected(options: &Options) -> Vec<Row> {
     let data = payload(options.data_bytes);

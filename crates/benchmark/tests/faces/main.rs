@@ -6,4 +6,5 @@ mod memtier;
 mod messages;
 mod open_loop;
 mod redis;
+mod report;
 mod tool;

@@ -1,6 +1,7 @@
 //! The face of memtier_benchmark.
 
-use crate::tool::{ask, calls, printed, server};
+use crate::tool::{ask, calls, command, printed, server, wait};
+use std::process::Stdio;
 
 #[test]
 fn the_table_and_the_json_have_their_layout() {
@@ -124,4 +125,40 @@ fn several_runs_are_told_by_the_best_the_worst_and_the_average() {
         assert!(text.contains(title), "{text}");
     }
     assert!(text.contains("\nLpush_does_not_matters"), "{text}");
+}
+
+#[test]
+fn a_broken_connection_ends_the_run_or_is_made_anew() {
+    let server = server(&[]);
+    let path = server.dir().join("results.json");
+    for survives in [true, false] {
+        ask(&server, &["CONFIG", "RESETSTAT"]);
+        let mut command = command("memtier -t 1 -c 3 --test-time 2 --hide-histogram");
+        command
+            .args(["-p", &server.port.to_string(), "--json-out-file"])
+            .arg(&path);
+        if survives {
+            command.arg("--reconnect-on-error");
+        }
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        let child = child.expect("it can be started");
+        wait("the load", || calls(&server, "get") > 100);
+        ask(
+            &server,
+            &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"],
+        );
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.success(), survives);
+        if survives {
+            let json = std::fs::read_to_string(&path).expect("it was written");
+            let json: serde_json::Value = serde_json::from_str(&json).expect("strict JSON");
+            assert_eq!(json["ALL STATS"]["Totals"]["Connection Errors"], 3);
+        } else {
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(
+                text.lines().any(|line| line.starts_with("Error: ")),
+                "{text}"
+            );
+        }
+    }
 }
