@@ -10,7 +10,7 @@
 
 use crate::machine::{apt, is_root};
 use crate::steps::{Done, Report, StepResult};
-use crate::test::walk;
+use crate::test::{THEIRS, walk};
 use crate::tool::{Tool, target};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -53,10 +53,11 @@ pub fn all(report: &mut Report) {
     report.must("arm build", build);
     report.step("arm unit tests", unit_tests);
     report.step("arm scripts", scripts);
-    let ours = format!("{EMULATOR} '{}'", built("tidemill-cli").display());
-    for (threads, cli) in [(1, "redis-cli"), (2, ours.as_str())] {
+    let ours = ["tidemill-cli", "tidemill-benchmark"]
+        .map(|name| format!("{EMULATOR} '{}'", built(name).display()));
+    for (threads, tools) in [(1, THEIRS), (2, [&*ours[0], &*ours[1]])] {
         report.step(&format!("arm walk-through, threads {threads}"), || {
-            walkthrough(threads, cli)
+            walkthrough(threads, tools)
         });
     }
 }
@@ -129,12 +130,12 @@ fn scripts() -> StepResult {
     Ok(Done::Ran)
 }
 
-/// With Redis's command line tool or ours.
-fn walkthrough(threads: u32, cli: &str) -> StepResult {
+/// With Redis's tools or ours.
+fn walkthrough(threads: u32, tools: [&str; 2]) -> StepResult {
     let command = format!(
         "{} --port {{port}} --dir {{dir}} --threads {threads}",
         server().display()
     );
-    walk(&command, cli, REQUESTS)?;
+    walk(&command, tools, REQUESTS)?;
     Ok(Done::Ran)
 }

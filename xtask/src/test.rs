@@ -7,10 +7,13 @@
 use crate::fuzz;
 use crate::machine;
 use crate::steps::{Done, Report, StepResult};
-use crate::tool::{Tool, cli, on_path, python, root, server, target};
+use crate::tool::{Tool, benchmark, cli, on_path, python, root, server, target};
 
 /// Requests a row of the walk-through's benchmark: some ten seconds for all of them.
 const WALK_REQUESTS: u32 = 20_000;
+
+/// The tools that Redis has.
+pub const THEIRS: [&str; 2] = ["redis-cli", "redis-benchmark"];
 
 /// Every step of `test`.
 pub fn all(report: &mut Report, fuzz_seconds: u32) {
@@ -25,10 +28,10 @@ pub fn all(report: &mut Report, fuzz_seconds: u32) {
     report.step("python clients", || pytest("tests/clients"));
     report.step("node packages", machine::node_packages);
     report.step("frameworks", || pytest("tests/frameworks"));
-    let ours = cli().to_string_lossy().into_owned();
-    for (threads, cli) in [(1, "redis-cli"), (2, ours.as_str())] {
+    let ours = [cli(), benchmark()].map(|path| path.to_string_lossy().into_owned());
+    for (threads, tools) in [(1, THEIRS), (2, [&*ours[0], &*ours[1]])] {
         report.step(&format!("walk-through, threads {threads}"), || {
-            walkthrough(threads, cli)
+            walkthrough(threads, tools)
         });
     }
 }
@@ -93,18 +96,18 @@ fn pytest(tests: &str) -> StepResult {
 }
 
 /// With Redis's command line tool or ours.
-fn walkthrough(threads: u32, cli: &str) -> StepResult {
+fn walkthrough(threads: u32, tools: [&str; 2]) -> StepResult {
     let command = format!(
         "{} --port {{port}} --dir {{dir}} --threads {threads}",
         server().display()
     );
-    walk(&command, cli, WALK_REQUESTS)?;
+    walk(&command, tools, WALK_REQUESTS)?;
     Ok(Done::Ran)
 }
 
-/// Runs the walk-through with a server command, a command line tool and a number of requests a
-/// benchmark row.
-pub fn walk(server: &str, cli: &str, requests: u32) -> Result<(), String> {
+/// Runs the walk-through with a server command, a command line tool and a load generator, and a
+/// number of requests a benchmark row.
+pub fn walk(server: &str, [cli, benchmark]: [&str; 2], requests: u32) -> Result<(), String> {
     if !on_path("redis-benchmark") {
         return Err("no redis-benchmark: install Debian's redis-tools".to_owned());
     }
@@ -114,6 +117,8 @@ pub fn walk(server: &str, cli: &str, requests: u32) -> Result<(), String> {
         .arg(server)
         .arg("--cli")
         .arg(cli)
+        .arg("--benchmark")
+        .arg(benchmark)
         .arg("--requests")
         .arg(requests.to_string())
         .run()

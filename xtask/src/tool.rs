@@ -44,6 +44,11 @@ pub fn cli() -> PathBuf {
     target().join("release/tidemill-cli")
 }
 
+/// The load generator, built as the server is.
+pub fn benchmark() -> PathBuf {
+    target().join("release/tidemill-benchmark")
+}
+
 /// The Python of the virtual environment.
 pub fn python() -> PathBuf {
     root().join(".venv/bin/python")
