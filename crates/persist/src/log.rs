@@ -337,6 +337,12 @@ impl<S: Storage> Log<S> {
 
     /// Writes what came, and forces it to the disk if it is time. `must_sync` says that it is.
     pub fn turn(&mut self, now_ms: u64, must_sync: bool) {
+        self.turn_saying(now_ms, must_sync, &mut || {});
+    }
+
+    /// [`Self::turn`] that says when all that came is written, and forcing it to the disk begins:
+    /// that may take long.
+    pub fn turn_saying(&mut self, now_ms: u64, must_sync: bool, on_sync: &mut dyn FnMut()) {
         if let Some(failure) = &self.failure {
             if now_ms < failure.retry_ms {
                 return;
@@ -347,7 +353,7 @@ impl<S: Storage> Log<S> {
         }
         loop {
             let took = self.take();
-            if let Err((what, error)) = self.put(now_ms, must_sync && took.is_none()) {
+            if let Err((what, error)) = self.put(now_ms, must_sync && took.is_none(), on_sync) {
                 return self.fail(what, error, now_ms);
             }
             if took.is_none() {
@@ -388,7 +394,12 @@ impl<S: Storage> Log<S> {
 
     /// Writes `recent` to its end, forces it to the disk if it is time, turns to a new file if that
     /// was asked for.
-    fn put(&mut self, now_ms: u64, must_sync: bool) -> Result<(), (&'static str, io::Error)> {
+    fn put(
+        &mut self,
+        now_ms: u64,
+        must_sync: bool,
+        on_sync: &mut dyn FnMut(),
+    ) -> Result<(), (&'static str, io::Error)> {
         let is_late = now_ms >= self.synced_ms + SYNC_MS;
         let turns = self.turn_at == Some(self.taken_lsn);
         let is_asked = match self.options.policy {
@@ -400,6 +411,7 @@ impl<S: Storage> Log<S> {
         let syncs = self.taken_lsn > self.durable_lsn && (is_asked || must_sync || turns);
         self.write()?;
         if syncs {
+            on_sync();
             self.sync(now_ms)?;
         }
         if turns {

@@ -42,7 +42,8 @@ pub struct Connection {
     pub is_full: bool,
     /// Since when its output is over the soft limit: Unix milliseconds; 0 when it is not.
     pub over_soft_since_ms: u64,
-    /// Until this frame is on the disk, what it gets is kept back.
+    /// Until the log is as far as this frame, what it gets is kept back; 0 where nothing is. It
+    /// stands among those that its loop keeps as long as this is not 0.
     pub held_lsn: u64,
     /// Whether the socket failed or is at its end: nobody takes replies any more.
     pub has_hung_up: bool,

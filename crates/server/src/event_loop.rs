@@ -77,6 +77,8 @@ pub struct EventLoop<'k, L: RawLock> {
     replaying: Option<Replaying<'k, L>>,
     /// Clients whose replies wait for the disk, and for which frame, in ascending order.
     held: VecDeque<(u64, u64)>,
+    /// Whether the log counts this loop among those that keep replies.
+    is_holder: bool,
     /// Clients that wait until something is on the disk, or done.
     awaiting: Vec<u64>,
     /// Whether the disk is to be asked, once it was told of this turn's changes.
@@ -173,6 +175,7 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             loading: None,
             replaying: None,
             held: VecDeque::new(),
+            is_holder: false,
             awaiting: Vec::new(),
             wants_sync: false,
             next_sync_ms: 0,
@@ -309,7 +312,8 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
 
     /// How long the next wait may be.
     fn wait_ms(&mut self) -> i32 {
-        let has_work = !self.executor.graveyard().is_empty() || self.is_loading();
+        let has_work =
+            !self.executor.graveyard().is_empty() || self.is_loading() || self.may_release();
         if has_work || !self.resumable.is_empty() {
             return 0;
         }

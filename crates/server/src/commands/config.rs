@@ -267,6 +267,8 @@ fn config_set(
     }
     if shared.log.is_on.load(Ordering::Relaxed) {
         shared.log.configure(&shared.config());
+        // What replies wait for may have changed.
+        shared.wake_all();
     }
     out.ok();
     Ok(())

@@ -199,7 +199,7 @@ impl<L: RawLock> EventLoop<'_, L> {
 
     /// Watches a connection for what it needs now.
     fn watch<const TLS: bool>(&mut self, connection: &mut Connection) {
-        let is_held = self.shared.log.must_hold(connection.held_lsn);
+        let is_held = connection.held_lsn != 0;
         let wants_room = !connection.output.is_empty() && !is_held || TLS && connection.owes_tls();
         // A client that waits is still read, so that a hang-up is seen; its requests stay in its
         // buffer, within the query limit.
@@ -254,9 +254,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         if out.is_empty() && connection.output.is_empty() {
             return;
         }
-        if !out.is_empty() && self.holds(connection)
-            || self.shared.log.must_hold(connection.held_lsn)
-        {
+        if !out.is_empty() && self.holds(connection) || connection.held_lsn != 0 {
             connection.output.append(out);
             self.check_output(connection);
             return;

@@ -5,6 +5,8 @@ use super::*;
 use crate::persistence::Replaying;
 use crate::persistence::backup::{self, State};
 use crate::persistence::log_thread::{self, Begin};
+use std::sync::atomic::fence;
+
 use engine::CommandError;
 use engine::blocking::Awaits;
 use engine::host::{Durable, Host};
@@ -79,7 +81,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         }
     }
 
-    /// Whether what a connection gets now must wait for the disk; then it is kept back.
+    /// Whether what a connection gets now must wait for the log; then it is kept back.
     #[inline]
     pub(super) fn holds(&mut self, connection: &mut Connection) -> bool {
         let lsn = self.shared.keys.lsn.load(Ordering::Acquire);
@@ -90,20 +92,37 @@ impl<L: RawLock> EventLoop<'_, L> {
     fn hold(&mut self, connection: &mut Connection, lsn: u64) -> bool {
         let log = &self.shared.log;
         // While the disk fails, reads go on: only who wrote, or waits already, has to wait.
-        let waits = log.must_hold(connection.held_lsn);
+        let waits = connection.held_lsn != 0;
         if log.has_failed() && !waits && self.executor.frames().is_empty() {
             return false;
         }
         connection.held_lsn = lsn;
         if !waits {
+            if !std::mem::replace(&mut self.is_holder, true) {
+                log.holders.fetch_add(1, Ordering::SeqCst);
+            }
             self.held.push_back((lsn, connection.session.id.number));
         }
         true
     }
 
-    /// Sends replies for which the disk has what came before them.
+    /// Whether replies are kept that may go by now. To be asked last before waiting.
+    pub(super) fn may_release(&self) -> bool {
+        self.held.front().is_some_and(|&(lsn, _)| {
+            fence(Ordering::SeqCst);
+            !self.shared.log.must_hold(lsn)
+        })
+    }
+
+    /// Sends replies before which all is as far as it must be.
     pub(super) fn release_held(&mut self) {
-        let durable = self.shared.log.durable_lsn();
+        self.release_some();
+        if self.held.is_empty() && std::mem::take(&mut self.is_holder) {
+            self.shared.log.holders.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    fn release_some(&mut self) {
         for _ in 0..self.held.len() {
             let Some((lsn, number)) = self.held.pop_front() else {
                 return;
@@ -112,12 +131,13 @@ impl<L: RawLock> EventLoop<'_, L> {
                 self.held.push_front((lsn, number));
                 return;
             }
-            let Some(held_lsn) = self.connections.get(number).map(|one| one.held_lsn) else {
+            let Some(connection) = self.connections.get_mut(number) else {
                 continue;
             };
-            if held_lsn > durable && self.shared.log.must_hold(held_lsn) {
-                self.held.push_back((held_lsn, number));
+            if self.shared.log.must_hold(connection.held_lsn) {
+                self.held.push_back((connection.held_lsn, number));
             } else {
+                connection.held_lsn = 0;
                 self.flush(number);
             }
         }

@@ -1,10 +1,10 @@
 //! The thread that writes the append-only log.
 //!
 //! Loops put their frames into a queue at the end of a turn, with one lock; the thread puts them in
-//! order, writes and syncs ([`persist::log`]), and says how far the disk is. Under `appendfsync
-//! always` a loop keeps replies until the disk has what came before them, and goes on meanwhile;
-//! the thread then waits a little for those whom it just answered, so that one sync is for all
-//! ([`Group`]).
+//! order, writes and syncs ([`persist::log`]), and says how far the disk is. A loop keeps replies
+//! until what came before them is written, and under `appendfsync always` until the disk has it
+//! ([`Hold`]), and goes on meanwhile; under `always` the thread waits a little for those whom it
+//! just answered, so that one sync is for all ([`Group`]).
 //!
 //! # Invariants
 //! - Nobody but this thread waits for the disk.
@@ -14,7 +14,7 @@
 //!   while all stripes are held.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,8 @@ use crate::{notice, sys, warning};
 
 /// Bytes that wait to be written from which on commands that write have to wait.
 const QUEUE_BYTES_MAX: u64 = 64 << 20;
-/// Milliseconds for which frames gather where nobody waits for them.
+/// Milliseconds for which frames gather where nobody waits for them, and between attempts to write
+/// what is left at the end.
 const GATHER_MS: u64 = 2;
 /// Microseconds for which the other clients' frames are waited for at most.
 const GROUP_US_MAX: u64 = 2000;
@@ -62,6 +63,19 @@ enum Order {
     Swept(Vec<String>),
     /// Write all up to this frame, and end.
     Stop(u64),
+}
+
+/// What replies wait for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Hold {
+    /// Nothing: what is written does not count yet, or any more.
+    Nothing,
+    /// That the system has what came before them, so that the end of the process loses nothing that
+    /// was answered. Not while a sync is under way, which may take long, nor while writing fails.
+    Written,
+    /// That the disk has it.
+    Durable,
 }
 
 /// Who is answered after a sync mostly sends the next command at once. Were the next sync begun
@@ -113,8 +127,12 @@ pub struct LogThread {
     is_stopping: AtomicBool,
     /// Whether its files are to be removed when it ends.
     is_removed: AtomicBool,
-    /// Whether replies wait for the disk.
-    is_always: AtomicBool,
+    /// What replies wait for: a [`Hold`].
+    hold: AtomicU8,
+    /// How many loops keep replies.
+    pub holders: AtomicUsize,
+    /// The last frame that the system has; all of them where nobody is to wait for it.
+    written_lsn: AtomicU64,
     /// The last frame on the disk.
     durable_lsn: AtomicU64,
     /// Whether the last attempt to write failed.
@@ -170,10 +188,40 @@ pub fn layout(config: &Config) -> Layout {
 }
 
 impl LogThread {
-    /// Whether a reply that is ready after frame `lsn` must wait for the disk.
+    /// Whether a reply that is ready after frame `lsn` must wait for the log.
     #[inline]
     pub fn must_hold(&self, lsn: u64) -> bool {
-        self.is_always.load(Ordering::Relaxed) && lsn > self.durable_lsn.load(Ordering::Acquire)
+        let hold = self.hold.load(Ordering::Relaxed);
+        if hold == Hold::Nothing as u8 {
+            return false;
+        }
+        let passed = match hold == Hold::Written as u8 {
+            true => &self.written_lsn,
+            false => &self.durable_lsn,
+        };
+        lsn > passed.load(Ordering::Acquire)
+    }
+
+    fn is_always(&self) -> bool {
+        self.hold.load(Ordering::Relaxed) == Hold::Durable as u8
+    }
+
+    /// Wakes the loops if one of them keeps replies. A loop counts itself before it looks how far
+    /// the log is for the last time, and that is said before this looks for loops; so one of the
+    /// two sees the other.
+    fn wake_holders(&self, shared: &Shared) {
+        fence(Ordering::SeqCst);
+        if self.holders.load(Ordering::Relaxed) > 0 {
+            shared.wake_all();
+        }
+    }
+
+    /// Has nobody wait while a sync is under way.
+    fn let_go(&self, shared: &Shared) {
+        if self.hold.load(Ordering::Relaxed) == Hold::Written as u8 {
+            self.written_lsn.store(u64::MAX, Ordering::Release);
+            self.wake_holders(shared);
+        }
     }
 
     /// The last frame on the disk that would be there after a crash.
@@ -248,13 +296,17 @@ impl LogThread {
         self.note_policy(config);
     }
 
-    /// Replies wait where that is asked for and there is something to wait for.
+    /// Replies wait where there is something to wait for.
     fn note_policy(&self, config: &Config) {
-        let is_always = config.appendfsync == AppendFsync::Always
-            && config.appendonly
+        let counts = config.appendonly
             && self.is_on.load(Ordering::Relaxed)
             && self.has_base.load(Ordering::Relaxed);
-        self.is_always.store(is_always, Ordering::Release);
+        let hold = match config.appendfsync {
+            _ if !counts => Hold::Nothing,
+            AppendFsync::Always => Hold::Durable,
+            AppendFsync::EverySecond | AppendFsync::No => Hold::Written,
+        };
+        self.hold.store(hold as u8, Ordering::Release);
     }
 
     /// Ends the increment after frame `lsn` and seals the backup.
@@ -362,6 +414,7 @@ pub fn start(shared: &Arc<Shared>, begin: Begin) -> Result<(), String> {
         let _ = last.join();
     }
     *thread.queue.lock() = Queue::default();
+    thread.written_lsn.store(lsn, Ordering::Release);
     thread.durable_lsn.store(lsn, Ordering::Release);
     thread.base_bytes.store(size, Ordering::Relaxed);
     thread.size_bytes.store(size, Ordering::Relaxed);
@@ -460,8 +513,9 @@ fn run(shared: &Arc<Shared>, mut log: Log<Disk>) {
     loop {
         let now_ms = sys::unix_us() / 1000;
         let wait = log.wait_ms(now_ms).map(Duration::from_millis);
-        let is_always = thread.is_always.load(Ordering::Relaxed);
-        let gathers = !is_always && until.is_none();
+        let is_always = thread.is_always();
+        let is_awaited = thread.hold.load(Ordering::Relaxed) != Hold::Nothing as u8;
+        let gathers = !is_awaited && until.is_none();
         let of_last = (is_always && until.is_none()).then_some(group);
         let wait = if until.is_some() {
             Some(Duration::from_millis(GATHER_MS))
@@ -491,9 +545,10 @@ fn run(shared: &Arc<Shared>, mut log: Log<Disk>) {
             }
         }
         let began_us = sys::unix_us();
-        let before = log.durable_lsn();
+        let before = (log.written_lsn(), log.durable_lsn());
         let began = Instant::now();
-        log.turn(began_us / 1000, until.is_some() || must_sync);
+        let syncs = until.is_some() || must_sync;
+        log.turn_saying(began_us / 1000, syncs, &mut || thread.let_go(shared));
         must_sync &= log.failure().is_some();
         group = Group {
             frames: count,
@@ -531,7 +586,7 @@ fn run(shared: &Arc<Shared>, mut log: Log<Disk>) {
         }
         false => log.discard(),
     }
-    thread.is_always.store(false, Ordering::Release);
+    thread.hold.store(Hold::Nothing as u8, Ordering::Release);
     thread.has_failed.store(false, Ordering::Release);
     thread.is_congested.store(false, Ordering::Relaxed);
     thread.is_on.store(false, Ordering::Release);
@@ -539,13 +594,13 @@ fn run(shared: &Arc<Shared>, mut log: Log<Disk>) {
 }
 
 /// Tells the others how the log stands.
-fn publish(shared: &Shared, log: &mut Log<Disk>, began_us: u64, before: u64) {
+fn publish(shared: &Shared, log: &mut Log<Disk>, began_us: u64, before: (u64, u64)) {
     let thread = &shared.log;
     let now_us = sys::unix_us();
     let took_ms = now_us.saturating_sub(began_us) / 1000;
     let threshold_ms = shared.config().latency_monitor_threshold_ms;
     if threshold_ms > 0 && took_ms >= threshold_ms {
-        let event = match thread.is_always.load(Ordering::Relaxed) {
+        let event = match thread.is_always() {
             true => "aof-fsync-always",
             false => "aof-write",
         };
@@ -598,7 +653,12 @@ fn publish(shared: &Shared, log: &mut Log<Disk>, began_us: u64, before: u64) {
         thread.congestions.fetch_add(1, Ordering::Relaxed);
         warning!("{pending} bytes wait for the AOF: writes wait until the disk has caught up");
     }
-    let durable = log.durable_lsn();
+    let (written, durable) = (log.written_lsn(), log.durable_lsn());
+    let passed = match has_failed {
+        true => u64::MAX,
+        false => written,
+    };
+    thread.written_lsn.store(passed, Ordering::Release);
     if log.has_base() {
         thread.durable_lsn.store(durable, Ordering::Release);
         if !thread.has_base.swap(true, Ordering::AcqRel) {
@@ -606,10 +666,11 @@ fn publish(shared: &Shared, log: &mut Log<Disk>, began_us: u64, before: u64) {
             shared.wake_all();
         }
     }
-    let is_waited_for = durable > before
-        && (thread.is_always.load(Ordering::Relaxed) || thread.waiting.load(Ordering::Relaxed) > 0);
+    let is_waited_for = durable > before.1 && thread.waiting.load(Ordering::Relaxed) > 0;
     if is_waited_for || was_failed != has_failed || was_congested != is_congested {
         shared.wake_all();
+    } else if (written, durable) != before {
+        thread.wake_holders(shared);
     }
 }
 

@@ -273,3 +273,33 @@ fn a_snapshot_in_the_foreground_does_not_stop_the_rewriting() {
     ask(&mut client, "DEBUG LOADAOF");
     assert_eq!(ask(&mut client, "DBSIZE"), Reply::Integer(20_000));
 }
+
+#[test]
+fn what_was_answered_outlives_a_process_that_is_killed() {
+    for threads in THREADS {
+        for policy in ["everysec", "no"] {
+            let folder = Folder::new();
+            let options = [
+                "--threads",
+                threads,
+                "--appendonly",
+                "yes",
+                "--appendfsync",
+                policy,
+            ];
+            let mut pushed = 0;
+            for round in 0..8 {
+                let server = server(&folder, &options);
+                let mut client = connect(&server);
+                let here = ask(&mut client, "LLEN list").integer();
+                assert_eq!(here, Some(pushed), "{policy}, round {round}");
+                for _ in 0..=round * 3 {
+                    ask(&mut client, "RPUSH list element");
+                    pushed += 1;
+                }
+                // Kills it.
+                drop(server);
+            }
+        }
+    }
+}
