@@ -46,6 +46,7 @@ impl<L: RawLock> Executor<'_, L> {
     ) -> bool {
         if settings.maxmemory == 0 {
             self.limits &= !FULL;
+            self.effects.is_full = false;
         }
         if self.limits & FULL != 0 {
             let needs_memory = |entry: &Entry| entry.flags.has(Flags::DENYOOM);
