@@ -1,10 +1,13 @@
 """Servers that the tests in the folders beside this file start: the real Redis where it is installed, and ours."""
+import contextlib
 import os
 import pathlib
 import socket
 import subprocess
+import tempfile
 import time
 
+import pytest
 import redis
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -21,10 +24,11 @@ def present(*threads):
 
 
 def require(servers):
-    """What a run cannot do without."""
+    """Ends the run where what it cannot do without is not here."""
     if "TIDEMILL_SERVER" in os.environ and not OURS.is_file():
-        return f"TIDEMILL_SERVER names no file: {OURS}"
-    return None if servers else "no server is here: build one with `cargo build --release`"
+        raise pytest.UsageError(f"TIDEMILL_SERVER names no file: {OURS}")
+    if not servers:
+        raise pytest.UsageError("no server is here: build one with `cargo build --release`")
 
 
 def wait_until(condition, what):
@@ -52,3 +56,13 @@ def start(command, folder):
 
     wait_until(answers, f"an answer from {command[0]}")
     return process, port
+
+
+@contextlib.contextmanager
+def running(command):
+    """The port of a server that runs meanwhile, in a folder of its own, and has to end well."""
+    with tempfile.TemporaryDirectory() as folder:
+        process, port = start(command, folder)
+        yield port
+        process.terminate()
+        assert process.wait(WAIT) == 0

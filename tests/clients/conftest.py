@@ -6,13 +6,12 @@ are unmodified and newest: what they send is what people's programs send.
 """
 import pathlib
 import sys
-import tempfile
 
 import pytest
 import redis
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from servers import WAIT, present, require, start, wait_until  # noqa: E402
+from servers import WAIT, present, require, running, wait_until  # noqa: E402
 
 ALL = ("redis-8.10", "tidemill-1", "tidemill-2")
 PRESENT = present(1, 2)
@@ -24,19 +23,14 @@ def pytest_report_header(config):
 
 
 def pytest_configure(config):
-    problem = require(PRESENT)
-    if problem:
-        raise pytest.UsageError(problem)
+    require(PRESENT)
 
 
 @pytest.fixture(scope="session", params=PRESENT)
 def server(request):
     """The port of a running server."""
-    with tempfile.TemporaryDirectory() as folder:
-        process, port = start(PRESENT[request.param], folder)
+    with running(PRESENT[request.param]) as port:
         yield port
-        process.terminate()
-        assert process.wait(WAIT) == 0
 
 
 @pytest.fixture

@@ -5,13 +5,12 @@ and each does a real job to its end.
 """
 import pathlib
 import sys
-import tempfile
 
 import pytest
 import redis
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from servers import WAIT, present, require, start  # noqa: E402
+from servers import present, require, running  # noqa: E402
 
 PRESENT = present(1, 4)
 
@@ -21,19 +20,14 @@ def pytest_report_header(config):
 
 
 def pytest_configure(config):
-    problem = require(PRESENT)
-    if problem:
-        raise pytest.UsageError(problem)
+    require(PRESENT)
 
 
 @pytest.fixture(scope="session", params=PRESENT)
 def server(request):
     """The port of a running server."""
-    with tempfile.TemporaryDirectory() as folder:
-        process, port = start(PRESENT[request.param], folder)
+    with running(PRESENT[request.param]) as port:
         yield port
-        process.terminate()
-        assert process.wait(WAIT) == 0
 
 
 @pytest.fixture

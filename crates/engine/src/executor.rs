@@ -289,8 +289,9 @@ impl<'k, L: RawLock> Executor<'k, L> {
         if entry.command.name == "exec" {
             self.exec(session, entry, &mut guard, settings, host, now_ms, out);
         } else {
-            self.run(
-                session, entry, request, &mut guard, settings, host, now_ms, out,
+            let may_block = session.multi.is_none();
+            self.call_here(
+                session, entry, request, &mut guard, settings, host, now_ms, may_block, out,
             );
         }
         if host.is_monitored() {
@@ -322,25 +323,6 @@ impl<'k, L: RawLock> Executor<'k, L> {
         true
     }
 
-    /// Calls the handler. Everything it needs is locked.
-    #[inline]
-    fn run(
-        &mut self,
-        session: &mut Session,
-        entry: &Entry,
-        request: &Request<'_>,
-        guard: &mut Guard<'k, Stripe, L>,
-        settings: &Settings,
-        host: &mut dyn Host,
-        now_ms: u64,
-        out: &mut Output,
-    ) {
-        let may_block = session.multi.is_none();
-        self.call_here(
-            session, entry, request, guard, settings, host, now_ms, may_block, out,
-        );
-    }
-
     /// [`Self::call_here`], for those that are not the usual way to a handler.
     fn call(
         &mut self,
@@ -359,6 +341,7 @@ impl<'k, L: RawLock> Executor<'k, L> {
         );
     }
 
+    /// Calls the handler. Everything it needs is locked.
     // Always inlined: passing eleven arguments on is a good part of a GET.
     #[inline(always)]
     fn call_here(

@@ -340,8 +340,8 @@ impl<S: Storage> Log<S> {
         self.turn_saying(now_ms, must_sync, &mut || {});
     }
 
-    /// [`Self::turn`] that says when all that came is written, and forcing it to the disk begins:
-    /// that may take long.
+    /// [`Self::turn`] that says when forcing what is written to the disk begins, which may take
+    /// long.
     pub fn turn_saying(&mut self, now_ms: u64, must_sync: bool, on_sync: &mut dyn FnMut()) {
         if let Some(failure) = &self.failure {
             if now_ms < failure.retry_ms {
@@ -353,7 +353,7 @@ impl<S: Storage> Log<S> {
         }
         loop {
             let took = self.take();
-            if let Err((what, error)) = self.put(now_ms, must_sync && took.is_none(), on_sync) {
+            if let Err((what, error)) = self.put(now_ms, took.is_none(), must_sync, on_sync) {
                 return self.fail(what, error, now_ms);
             }
             if took.is_none() {
@@ -393,10 +393,12 @@ impl<S: Storage> Log<S> {
     }
 
     /// Writes `recent` to its end, forces it to the disk if it is time, turns to a new file if that
-    /// was asked for.
+    /// was asked for. What can wait for it is forced to the disk once all that came is written,
+    /// which `is_last` says.
     fn put(
         &mut self,
         now_ms: u64,
+        is_last: bool,
         must_sync: bool,
         on_sync: &mut dyn FnMut(),
     ) -> Result<(), (&'static str, io::Error)> {
@@ -404,11 +406,12 @@ impl<S: Storage> Log<S> {
         let turns = self.turn_at == Some(self.taken_lsn);
         let is_asked = match self.options.policy {
             Policy::Always => true,
-            Policy::EverySecond => is_late,
+            Policy::EverySecond => is_late && is_last,
             Policy::Never => false,
         };
         let is_asked = is_asked || self.recent.len() > RECENT_BYTES_MAX;
-        let syncs = self.taken_lsn > self.durable_lsn && (is_asked || must_sync || turns);
+        let syncs =
+            self.taken_lsn > self.durable_lsn && (is_asked || must_sync && is_last || turns);
         self.write()?;
         if syncs {
             on_sync();

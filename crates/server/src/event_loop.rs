@@ -75,7 +75,7 @@ pub struct EventLoop<'k, L: RawLock> {
     loading: Option<Loading>,
     /// The log that is being loaded.
     replaying: Option<Replaying<'k, L>>,
-    /// Clients whose replies wait for the disk, and for which frame, in ascending order.
+    /// Clients whose replies wait for the log, and for which frame, in ascending order.
     held: VecDeque<(u64, u64)>,
     /// Whether the log counts this loop among those that keep replies.
     is_holder: bool,
