@@ -406,7 +406,7 @@ impl Arena {
             }
             other => other?,
         }
-        self.settle(step.connection, &self.name(&their_args))?;
+        self.settle(step.connection, &self.name(&their_args), current)?;
         Ok(true)
     }
 
@@ -475,11 +475,8 @@ impl Arena {
     ) -> bool {
         let name = self.name(args);
         let is_read = self.facts.readonly.contains(&name);
-        let is_allowed = || {
-            let played = self.played();
-            self.allowed.find(command, ours, theirs, &played).is_some()
-        };
-        if is_read && is_allowed() {
+        let is_heard = kind.starts_with(HEARD);
+        if (is_read || is_heard) && self.is_allowed(command, ours, theirs) {
             return true;
         }
         // An error of these ends a transaction on some servers.
@@ -493,6 +490,12 @@ impl Arena {
             self.decided.push(kind.to_owned());
         }
         is_decided
+    }
+
+    /// Whether the list allows this difference, after what was played.
+    fn is_allowed(&self, command: &str, ours: &str, theirs: &str) -> bool {
+        let played = self.played();
+        self.allowed.find(command, ours, theirs, &played).is_some()
     }
 
     /// The commands so far.
@@ -757,12 +760,7 @@ impl Arena {
             let inside = line(args.iter().map(Vec::as_slice));
             match self.judge(args, a, b) {
                 Err(Stop::Difference { kind, ours, theirs }) => {
-                    let is_allowed = {
-                        let played = self.played();
-                        self.allowed
-                            .find(&inside, &ours, &theirs, &played)
-                            .is_some()
-                    };
+                    let is_allowed = self.is_allowed(&inside, &ours, &theirs);
                     let goes_on = is_allowed && kind != REPEATS;
                     if goes_on || self.may_go_on(args, &inside, &kind, &ours, &theirs) {
                         continue;

@@ -5,7 +5,7 @@
 //! if ours changes something, to change the same.
 
 use super::{Arena, Args, Step_, ours, theirs};
-use crate::sequence::Step;
+use crate::sequence::{Step, line};
 use client::Reply;
 
 /// What Redis says of such a call.
@@ -50,7 +50,8 @@ impl Arena {
             self.copy(step.connection, &args[1])?;
         }
         if own != Own::Apart {
-            self.settle(step.connection, &self.name(&args))?;
+            let command = line(args.iter().map(Vec::as_slice));
+            self.settle(step.connection, &self.name(&args), &command)?;
         }
         Ok(Some(own))
     }
