@@ -179,6 +179,12 @@ impl<'k, L: RawLock> Executor<'k, L> {
         Request { args, entry, hash }
     }
 
+    /// The hash by which a key is found.
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> u64 {
+        self.keyspace.shared.hash(key)
+    }
+
     /// Asks for the bucket of a request's key.
     #[inline]
     pub fn prefetch_bucket(&self, db: u32, hash: u64) {

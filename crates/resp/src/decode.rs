@@ -140,6 +140,17 @@ fn short_header(buf: &[u8], at: usize, mark: u8) -> Option<(u32, usize)> {
     is_two.then(|| (tens * 10 + ones, at + 5))
 }
 
+/// The second word of the request that begins `buf`, where that is quickly seen: mostly the key. A
+/// hint of what will be asked for, and no more: nothing is checked.
+#[inline]
+pub fn likely_key(buf: &[u8]) -> Option<&[u8]> {
+    let (words, at) = short_header(buf, 0, b'*').filter(|&(words, _)| words > 1)?;
+    debug_assert!(words < 100);
+    let (name_len, at) = short_header(buf, at, b'$')?;
+    let (key_len, at) = short_header(buf, at + name_len as usize + 2, b'$')?;
+    buf.get(at..at + key_len as usize)
+}
+
 enum Step<T> {
     Done(T, usize),
     More,

@@ -32,6 +32,7 @@ use crate::shared::{Network, Shared, flag};
 use crate::sys::{self, Epoll, Signals};
 use crate::{notice, verbose, warning};
 
+mod ahead;
 mod client_memory;
 mod clients;
 mod connections;
@@ -101,6 +102,10 @@ pub struct EventLoop<'k, L: RawLock> {
     /// looked at last.
     pause_seen: (bool, bool),
     buf: Vec<u8>,
+    /// What was read of the connection whose turn is next.
+    ahead: ahead::Ahead,
+    /// That connection, where its event is one of reading only.
+    next_read: Option<u64>,
     /// Counting the sizes of keys.
     sizes: crate::keysizes::Pass,
     /// What there is of TLS.
@@ -187,6 +192,8 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             spare: Spare::default(),
             pause_seen: (false, false),
             buf: Vec::with_capacity(READ_BYTES),
+            ahead: ahead::Ahead::default(),
+            next_read: None,
             sizes: crate::keysizes::Pass::default(),
             tls: tls::TlsTurn::default(),
             batch: None,
@@ -241,6 +248,7 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
                             self.flush_at(token);
                         }
                         if event.readable {
+                            self.next_read = self.next_read(index + 1, ready);
                             self.read(token);
                         }
                         if self.executor.frames().len_bytes() >= FRAME_BYTES {
@@ -272,6 +280,14 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
         if self.host.thread == 0 {
             persistence::snapshot::abandon(&self.shared);
         }
+    }
+
+    /// The connection of event `index` of `ready`, if it is one that needs a plain read alone.
+    #[inline]
+    fn next_read(&self, index: usize, ready: usize) -> Option<u64> {
+        let event = (index < ready).then(|| self.epoll.event(index))?;
+        let is_plain = event.token < TOKEN_TLS;
+        (is_plain && event.readable && !event.writable).then_some(event.token)
     }
 
     /// This thread's counters.

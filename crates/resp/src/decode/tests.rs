@@ -178,3 +178,21 @@ fn says_how_much_of_a_word_is_to_come() {
         assert_eq!(decoder.needed(), needed, "after {len} bytes");
     }
 }
+
+#[test]
+fn the_second_word_is_seen_where_it_is_whole() {
+    let request = b"*2\r\n$3\r\nGET\r\n$16\r\nkey:000000000001\r\n";
+    assert_eq!(likely_key(request), Some(&b"key:000000000001"[..]));
+    for len in 0..request.len() - 2 {
+        assert_eq!(likely_key(&request[..len]), None, "after {len} bytes");
+    }
+    let others: [&[u8]; 4] = [
+        b"*1\r\n$4\r\nPING\r\n",
+        b"GET key\r\n",
+        b"*2\r\n$3\r\nGET\r\n$-1\r\nkey",
+        b"*2\r\n$99\r\nGET\r\n$3\r\nkey\r\n",
+    ];
+    for other in others {
+        assert_eq!(likely_key(other), None);
+    }
+}

@@ -62,6 +62,14 @@ impl Connections {
         slot.connection.take()
     }
 
+    /// The connection that an event is about, if it is still there.
+    #[inline]
+    pub fn at(&self, token: u64) -> Option<&Connection> {
+        let slot = self.slots.get((token & u64::from(u32::MAX)) as usize)?;
+        let is_same = u64::from(slot.generation) == (token & !TOKEN_TLS) >> 32;
+        slot.connection.as_deref().filter(|_| is_same)
+    }
+
     /// Takes out a client's connection for its turn.
     pub fn take(&mut self, number: u64) -> Option<Box<Connection>> {
         let &slot = self.by_number.get(&number)?;

@@ -71,17 +71,23 @@ impl<L: RawLock> EventLoop<'_, L> {
     fn read_from(&mut self, connection: &mut Connection) {
         let fd = connection.fd();
         let mut buf = std::mem::take(&mut self.buf);
-        buf.clear();
         let is_fresh = connection.input.is_empty() && !connection.is_held;
-        let into = if is_fresh {
+        let got = if self.take_ahead(connection.token, &mut buf) {
+            if !is_fresh {
+                connection.input.extend_from_slice(&buf);
+                self.note_growth();
+            }
+            Some(buf.len())
+        } else if is_fresh {
+            buf.clear();
             buf.reserve(READ_BYTES);
-            &mut buf
+            self.receive(fd, &mut buf)
         } else {
             make_room(connection);
             self.note_growth();
-            &mut connection.input
+            self.receive(fd, &mut connection.input)
         };
-        let got = self.receive(fd, into);
+        self.read_ahead(got.unwrap_or(0));
         if got.is_none() {
             connection.has_hung_up = true;
             connection.is_dead = true;
@@ -261,6 +267,7 @@ impl<L: RawLock> EventLoop<'_, L> {
             add(&client.commands, ran_in_all);
             add(&client.batches, 1);
         }
+        self.prefetch_ahead();
         self.sync_monitor(connection);
         // Before the reply goes: whoever read it may ask at once how the client stands.
         connection.publish(self.now_ms);

@@ -3,6 +3,7 @@
 //! Every test has a server process of its own. Nothing sleeps to let something happen: what another
 //! client or thread must have done first is asked for until it is so.
 
+mod ahead;
 mod blocking;
 mod client_memory;
 mod hostile;
