@@ -61,15 +61,29 @@ pub(super) const COMMANDS: &[Command] = &[
 /// Dead fields that one command removes from a hash before it looks, about.
 const RECLAIMED_MAX: usize = 1024;
 
-/// The hash under a key, to be read.
+/// The hash under a key, to be read. Dead fields stay, unseen, for the reclaiming that follows by
+/// itself: a read of the whole hash shall break nobody's WATCH.
 #[inline]
 fn read<'c>(cx: &'c mut Context<'_>, key: &[u8]) -> Result<Option<&'c Hash>, CommandError> {
-    reclaim(cx, key, None);
     match cx.read_object(key)? {
         None => Ok(None),
         Some(Object::Hash(hash)) => Ok(Some(hash)),
         Some(_) => Err(CommandError::WrongType),
     }
+}
+
+/// The same for a command that names the fields it reads from position 2 on: those of them that are
+/// dead go at once, and the key with the last.
+#[inline]
+fn read_named<'c>(
+    cx: &'c mut Context<'_>,
+    args: Args<'_>,
+) -> Result<Option<&'c Hash>, CommandError> {
+    let key = args.at(1);
+    if cx.shared.field_deadlines.load(Ordering::Relaxed) && has_due(cx, key) {
+        reclaim_named(cx, key, args);
+    }
+    read(cx, key)
 }
 
 /// The hash under the key at position 1, to be changed.
@@ -118,19 +132,29 @@ fn reclaim(cx: &mut Context<'_>, key: &[u8], words: Option<Args<'_>>) {
 
 #[cold]
 fn reclaim_due(cx: &mut Context<'_>, key: &[u8], words: Option<Args<'_>>) {
-    let dead_ms = cx.dead_ms;
-    let Ok(Some(Object::Hash(hash))) = cx.view_object(key) else {
-        return;
-    };
-    if hash.due_hint().is_none_or(|due| due > dead_ms) {
+    if !has_due(cx, key) {
         return;
     }
     cx.expire_fields(key, RECLAIMED_MAX, false);
     if let Some(words) = words.filter(|_| cx.is_logged()) {
-        words
-            .from(2)
-            .iter()
-            .for_each(|word| cx.expire_field(key, word));
+        reclaim_named(cx, key, words);
+    }
+}
+
+/// Whether a hash may have dead fields.
+#[cold]
+fn has_due(cx: &mut Context<'_>, key: &[u8]) -> bool {
+    let dead_ms = cx.dead_ms;
+    match cx.view_object(key) {
+        Ok(Some(Object::Hash(hash))) => hash.due_hint().is_some_and(|due| due <= dead_ms),
+        _ => false,
+    }
+}
+
+#[cold]
+fn reclaim_named(cx: &mut Context<'_>, key: &[u8], words: Args<'_>) {
+    for word in words.from(2).iter() {
+        cx.expire_field(key, word);
     }
 }
 
@@ -256,7 +280,7 @@ const HGET: Command = Command {
 
 fn hget(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let terms = cx.terms();
-    let hash = read(cx, args.at(1))?;
+    let hash = read_named(cx, args)?;
     write_value(out, hash, terms, args.at(2));
     Ok(())
 }
@@ -287,7 +311,7 @@ const HMGET: Command = Command {
 
 fn hmget(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let terms = cx.terms();
-    let hash = read(cx, args.at(1))?;
+    let hash = read_named(cx, args)?;
     out.array(args.len() - 2);
     for field in args.from(2).iter() {
         write_value(out, hash, terms, field);
@@ -367,7 +391,7 @@ const HEXISTS: Command = Command {
 
 fn hexists(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let terms = cx.terms();
-    let found = read(cx, args.at(1))?.is_some_and(|hash| hash.get(terms, args.at(2)).is_some());
+    let found = read_named(cx, args)?.is_some_and(|hash| hash.get(terms, args.at(2)).is_some());
     out.int(i64::from(found));
     Ok(())
 }
@@ -410,7 +434,7 @@ const HSTRLEN: Command = Command {
 
 fn hstrlen(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
     let terms = cx.terms();
-    let found = read(cx, args.at(1))?.and_then(|hash| hash.get(terms, args.at(2)));
+    let found = read_named(cx, args)?.and_then(|hash| hash.get(terms, args.at(2)));
     out.count(found.map_or(0, |found| found.value.byte_len()));
     Ok(())
 }

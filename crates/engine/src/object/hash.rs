@@ -11,8 +11,8 @@
 //! - Field hashes come from the keyspace's one hash function.
 //!
 //! # Why is the time not looked at in `len`?
-//! It would have to count. Commands remove what is due before they look, so that the difference
-//! shows only where very many fields fall due at once.
+//! It would have to count. Redis's HLEN, too, counts dead fields until they are reclaimed, which is
+//! soon after their deadline.
 
 use structure::hash::Seed;
 use structure::listpack::{Entry, Listpack, Position};

@@ -8,7 +8,7 @@ use resp::{Args, Writer};
 use structure::decimal::TEXT_MAX;
 use structure::listpack::Entry;
 
-use super::read;
+use super::{read, reclaim};
 use crate::commands::element_scan;
 use crate::glob;
 use crate::handler::runs;
@@ -46,6 +46,7 @@ fn hrandfield(
 ) -> Result<(), CommandError> {
     let now_ms = cx.now_ms;
     let mut draws = Draws::new(cx.host.random());
+    reclaim(cx, args.at(1), None);
     if args.len() == 2 {
         let hash = read(cx, args.at(1))?;
         match hash.and_then(|hash| hash.random(now_ms, |n| draws.below(n))) {
