@@ -20,7 +20,7 @@ use super::convert::{Names, Reply, Results};
 use super::current::{self, Calls};
 use super::functions;
 use super::header::{self, ScriptFlags};
-use super::registry::{Script, hex, parse_sha, sha_of};
+use super::registry::{Script, Sha, hex, parse_sha, sha_of};
 use super::state::{Failure, Kind, State, with_state};
 use crate::host::ThreadHost;
 
@@ -137,6 +137,8 @@ fn count_keys(args: Args<'_>) -> Result<usize, CommandError> {
     usize::try_from(count).map_err(|_| CommandError::err("Number of keys can't be negative"))
 }
 
+const NO_SCRIPT: CommandError = CommandError::text("NOSCRIPT No matching script. Please use EVAL.");
+
 /// EVAL and EVALSHA, and their read-only forms.
 ///
 /// # Errors
@@ -149,6 +151,10 @@ pub fn eval(
     is_read_only: bool,
 ) -> Result<(), CommandError> {
     show(cx, args);
+    // What is too short for a digest is no script, whatever else is said.
+    if matches!(by, By::Sha) && args.at(1).len() != 2 * size_of::<Sha>() {
+        return Err(NO_SCRIPT);
+    }
     let keys = count_keys(args)?;
     with_state(Kind::Eval, |state| {
         let (script, function) = find(cx, state, args.at(1), by)?;
@@ -223,15 +229,14 @@ fn find(
         By::Source => Some(sha_of(word)),
         By::Sha => parse_sha(word),
     };
-    let unknown = || CommandError::text("NOSCRIPT No matching script. Please use EVAL.");
-    let sha = sha.ok_or_else(unknown)?;
+    let sha = sha.ok_or(NO_SCRIPT)?;
     if let Some((script, function)) = state.compiled(&sha) {
         registry.note_use(script);
         return Ok((script.clone(), function.clone()));
     }
     let script = match (registry.find(&sha), by) {
         (Some(script), _) => script,
-        (None, By::Sha) => return Err(unknown()),
+        (None, By::Sha) => return Err(NO_SCRIPT),
         (None, By::Source) => {
             let function = compile(state, word)?;
             let script = registry.keep(sha, word, false)?;

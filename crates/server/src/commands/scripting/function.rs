@@ -172,6 +172,9 @@ fn function_flush(
     args: Args<'_>,
     out: &mut Writer<'_>,
 ) -> Result<(), CommandError> {
+    if args.len() > 3 {
+        return Err(cx.subcommand_error(args));
+    }
     check_flush(args, "ERR FUNCTION FLUSH only supports SYNC|ASYNC option")?;
     store(cx)?.scripts.libraries.flush();
     crate::scripting::forget(crate::scripting::Kind::Functions);
