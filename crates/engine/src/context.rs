@@ -10,6 +10,7 @@ use structure::record::{Displaced, INLINE_BYTES_MAX, Record, RecordRef, Value, V
 use structure::stripes::Held;
 
 use crate::CommandError;
+use crate::access::{self, Access};
 use crate::blocking::Block;
 use crate::error::{SHOWN_BYTES_MAX, shown_up_to};
 use crate::handler::Entry;
@@ -112,13 +113,11 @@ impl<'a> Context<'a> {
         if self.session.no_touch {
             return Access::Leave;
         }
-        #[allow(clippy::cast_possible_truncation)] // 24 bits are kept.
-        let seconds = (self.now_ms / 1000) as u32 & 0xff_ffff;
         if !self.settings.lfu {
-            return Access::Last(seconds);
+            return Access::Last(access::seconds(self.now_ms));
         }
         Access::Frequency {
-            minute: (seconds / 60) & 0xffff,
+            minute: access::minute(self.now_ms),
             draw: self.host.random(),
             log_factor: self.settings.lfu_log_factor,
             decay_minutes: self.settings.lfu_decay_minutes,
@@ -331,12 +330,10 @@ impl<'a> Context<'a> {
 
     /// A key came into being: its access bits begin, and listeners hear of it.
     fn added(&mut self, hash: u64, key: &[u8]) {
-        #[allow(clippy::cast_possible_truncation)] // 24 bits are kept.
-        let seconds = (self.now_ms / 1000) as u32 & 0xff_ffff;
         let fresh = if self.settings.lfu {
-            ((seconds / 60) & 0xffff) << 8 | FREQUENCY_START
+            Access::fresh_frequency(access::minute(self.now_ms))
         } else {
-            seconds
+            access::seconds(self.now_ms)
         };
         let db = self.session.db;
         if let Some(db) = self.stripe(hash).db_mut(db)
@@ -813,66 +810,5 @@ impl<'a> Context<'a> {
         let shown = shown_up_to(args.at(1), SHOWN_BYTES_MAX);
         let name = self.entry.command.name.to_uppercase();
         CommandError::err(format!("unknown subcommand '{shown}'. Try {name} HELP."))
-    }
-}
-
-/// How a use changes a record's access bits.
-#[derive(Clone, Copy, Debug)]
-pub enum Access {
-    /// Not at all.
-    Leave,
-    /// They hold the seconds of the last use.
-    Last(u32),
-    /// They hold the minute of the last ageing (16 bits) and a logarithmic counter (8 bits).
-    Frequency {
-        /// The minute now.
-        minute: u32,
-        /// Random bits.
-        draw: u64,
-        /// `lfu-log-factor`.
-        log_factor: u32,
-        /// `lfu-decay-time`.
-        decay_minutes: u32,
-    },
-}
-
-/// A new key's counter, so that it is not evicted at once.
-const FREQUENCY_START: u32 = 5;
-
-impl Access {
-    /// The bits of a key of which nothing is known, where frequencies are counted.
-    pub const fn fresh_frequency(minute: u32) -> u32 {
-        minute << 8 | FREQUENCY_START
-    }
-
-    /// The new bits.
-    #[inline]
-    pub fn apply(self, old: u32) -> u32 {
-        match self {
-            Self::Leave => old,
-            Self::Last(seconds) => seconds,
-            Self::Frequency {
-                minute,
-                draw,
-                log_factor,
-                decay_minutes,
-            } => {
-                let counter = aged(old, minute, decay_minutes);
-                let base = counter.saturating_sub(FREQUENCY_START);
-                let odds = u64::from(base) * u64::from(log_factor) + 1;
-                let more = counter < 255 && draw % odds == 0;
-                minute << 8 | (counter + u32::from(more))
-            }
-        }
-    }
-}
-
-/// The counter of an LFU record as it stands at `minute`.
-pub fn aged(bits: u32, minute: u32, decay_minutes: u32) -> u32 {
-    let (then, counter) = (bits >> 8, bits & 0xff);
-    let passed = minute.wrapping_sub(then) & 0xffff;
-    match passed.checked_div(decay_minutes) {
-        Some(periods) => counter.saturating_sub(periods),
-        None => counter,
     }
 }

@@ -17,8 +17,8 @@ use structure::record::{Displaced, Record, RecordRef, Value, ValueRef};
 use structure::stripes::{RawLock, StripeSet, Stripes};
 use structure::table::{RecordMut, Table};
 
+use crate::access::Access;
 use crate::blocking::WaitTable;
-use crate::context::Access;
 use crate::host::ClientId;
 use crate::object::{Hash, Object};
 use crate::pubsub::{ChannelKind, Registry};

@@ -6,6 +6,7 @@
 //! that is served) leaves through the [`host::Host`] it passes in.
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod acl;
 pub mod blocking;
 pub mod commands;

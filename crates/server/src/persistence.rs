@@ -18,7 +18,7 @@ mod status;
 
 use std::sync::atomic::Ordering;
 
-use engine::context::Access;
+use engine::access::{self, Access};
 use engine::keyspace::{Phase, Stripe};
 use engine::settings::Order;
 use persist::rdb::{self, About, Encoder, SaveError, Uses};
@@ -183,10 +183,9 @@ pub fn stop(
 }
 
 /// The access bits of a key that was loaded.
-#[allow(clippy::cast_possible_truncation)] // 24 bits are kept.
 fn access_bits(settings: &engine::settings::Settings, now_s: u64, used: Option<rdb::Use>) -> u32 {
     if settings.lfu {
-        let minute = (now_s / 60) as u32 & 0xffff;
+        let minute = access::minute(now_s * 1000);
         return match used {
             Some(rdb::Use::Frequency(frequency)) => minute << 8 | u32::from(frequency),
             _ => Access::fresh_frequency(minute),
@@ -196,7 +195,7 @@ fn access_bits(settings: &engine::settings::Settings, now_s: u64, used: Option<r
         Some(rdb::Use::Idle(idle)) => idle,
         _ => 0,
     };
-    now_s.saturating_sub(idle) as u32 & 0xff_ffff
+    access::idle(now_s * 1000, idle)
 }
 
 impl Shared {

@@ -19,7 +19,8 @@ use structure::stripes::{RawLock, StripeSet};
 
 use super::{Executor, limits};
 use crate::Object;
-use crate::context::{Context, aged};
+use crate::access::{self, aged};
+use crate::context::Context;
 use crate::host::{ClientId, Host};
 use crate::keyspace::Stripe;
 use crate::session::Session;
@@ -170,14 +171,12 @@ fn score(
     host: &mut dyn Host,
     now_ms: u64,
 ) -> u64 {
-    #[allow(clippy::cast_possible_truncation)] // 24 bits are kept.
-    let seconds = (now_ms / 1000) as u32 & 0xff_ffff;
     match order {
         Order::LastUse | Order::LastChange => {
-            u64::from(seconds.wrapping_sub(record.access()) & 0xff_ffff)
+            u64::from(access::seconds(now_ms).wrapping_sub(record.access()) & 0xff_ffff)
         }
         Order::Frequency => {
-            let minute = (seconds / 60) & 0xffff;
+            let minute = access::minute(now_ms);
             u64::from(255 - aged(record.access(), minute, settings.lfu_decay_minutes).min(255))
         }
         Order::Deadline => u64::MAX - record.deadline().unwrap_or(u64::MAX),

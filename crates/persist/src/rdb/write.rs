@@ -1,7 +1,7 @@
 //! The parts of a file, as bytes.
 
 use engine::Object;
-use engine::context::aged;
+use engine::access::{self, aged};
 use engine::dump::{Format, Forms, Sink, Unwritable, VERSION, write_number, write_value};
 use structure::record::{RecordRef, ValueRef};
 
@@ -165,7 +165,7 @@ impl Encoder {
         match self.uses {
             Uses::None => {}
             Uses::Idle { now_s } => {
-                let idle = (now_s as u32).wrapping_sub(access) & 0xff_ffff;
+                let idle = access::seconds(now_s * 1000).wrapping_sub(access) & 0xff_ffff;
                 buf.push(opcode::IDLE);
                 write_number(buf, idle.into());
             }
@@ -173,7 +173,7 @@ impl Encoder {
                 now_s,
                 decay_minutes,
             } => {
-                let minute = (now_s / 60) as u32 & 0xffff;
+                let minute = access::minute(now_s * 1000);
                 buf.push(opcode::FREQUENCY);
                 buf.push(aged(access, minute, decay_minutes) as u8);
             }

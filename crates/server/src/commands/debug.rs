@@ -261,11 +261,9 @@ fn object(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<
     // A dump ends in a version of two bytes and a checksum of eight, and begins with the type.
     let length = serialized.map_or(0, |bytes| bytes.len().saturating_sub(11));
     let at = record.key().as_ptr();
-    #[allow(clippy::cast_possible_truncation)] // 24 bits are kept.
-    let now_s = (now_ms / 1000) as u32 & 0xff_ffff;
     let idle = match is_lfu {
         true => 0,
-        false => now_s.wrapping_sub(access) & 0xff_ffff,
+        false => engine::access::seconds(now_ms).wrapping_sub(access) & 0xff_ffff,
     };
     out.simple(&format!(
         "Value at:{at:p} refcount:1 encoding:{encoding} serializedlength:{length} lru:{access} \

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
+use engine::access;
 use engine::dump::{Unwritable, write_number};
 use engine::keyspace::{Shared as Keys, Stripe};
 use engine::object::Object;
@@ -468,18 +469,17 @@ impl EntryWriter for Entries {
 
 /// Access bits, where they say a time after the cut, with the time of the cut: reading a key is no
 /// change, so a record may be seen with bits from later.
-#[allow(clippy::cast_possible_truncation)] // Access bits are 24.
 fn before(uses: Uses, access: u32) -> u32 {
     const DAY_S: u32 = 86_400;
     match uses {
         Uses::None => access,
         Uses::Idle { now_s } => {
-            let now = now_s as u32 & 0xff_ffff;
+            let now = access::seconds(now_s * 1000);
             let is_later = access.wrapping_sub(now) & 0xff_ffff < DAY_S;
             if is_later { now } else { access }
         }
         Uses::Frequency { now_s, .. } => {
-            let minute = (now_s / 60) as u32 & 0xffff;
+            let minute = access::minute(now_s * 1000);
             let is_later = (access >> 8).wrapping_sub(minute) & 0xffff < DAY_S / 60;
             if is_later {
                 minute << 8 | access & 0xff

@@ -5,7 +5,7 @@ use command::{Acl, Arity, Flags, Group, KeySpec, Shape};
 use resp::{Args, Writer};
 use structure::record::{RecordRef, ValueRef};
 
-use crate::context::aged;
+use crate::access::{self, aged};
 use crate::handler::runs;
 use crate::{Command, CommandError, Context, Object};
 
@@ -103,7 +103,7 @@ fn object_freq(
     out: &mut Writer<'_>,
 ) -> Result<(), CommandError> {
     let (lfu, decay) = (cx.settings.lfu, cx.settings.lfu_decay_minutes);
-    let minute = (seconds(cx) / 60) & 0xffff;
+    let minute = access::minute(cx.now_ms);
     match cx.look_quietly(args.at(2)).map(|record| record.access()) {
         None => out.null(),
         Some(_) if !lfu => return Err(NO_FREQUENCY),
@@ -165,7 +165,7 @@ fn object_idletime(
     args: Args<'_>,
     out: &mut Writer<'_>,
 ) -> Result<(), CommandError> {
-    let (lfu, now) = (cx.settings.lfu, seconds(cx));
+    let (lfu, now) = (cx.settings.lfu, access::seconds(cx.now_ms));
     match cx.look_quietly(args.at(2)).map(|record| record.access()) {
         None => out.null(),
         Some(_) if lfu => return Err(NO_IDLE_TIME),
@@ -200,10 +200,4 @@ fn object_refcount(
         Some(_) => out.int(1),
     }
     Ok(())
-}
-
-/// Seconds as access bits hold them.
-#[allow(clippy::cast_possible_truncation)] // 24 bits are kept.
-fn seconds(cx: &Context<'_>) -> u32 {
-    (cx.now_ms / 1000) as u32 & 0xff_ffff
 }

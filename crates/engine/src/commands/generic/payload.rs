@@ -6,6 +6,7 @@ use resp::{Args, Writer};
 use structure::record::DEADLINE_MS_MAX;
 
 use super::copy::{clear, replaced};
+use crate::access;
 use crate::dump::{self, Refused};
 use crate::handler::runs;
 use crate::keyspace::Deadline;
@@ -81,15 +82,12 @@ impl Options {
     }
 
     /// The access bits of the new record, if they are given and of the kind that is kept.
-    #[allow(clippy::cast_possible_truncation)] // 24 bits are kept.
     fn access(&self, cx: &Context<'_>) -> Option<u32> {
-        let now_s = cx.now_ms / 1000;
         if cx.settings.lfu {
             let frequency = u32::try_from(self.frequency?).ok()?;
-            return Some(((now_s as u32 / 60) & 0xffff) << 8 | frequency);
+            return Some(access::minute(cx.now_ms) << 8 | frequency);
         }
-        let idle = self.idle_s?.unsigned_abs();
-        Some(now_s.saturating_sub(idle) as u32 & 0xff_ffff)
+        Some(access::idle(cx.now_ms, self.idle_s?.unsigned_abs()))
     }
 }
 
