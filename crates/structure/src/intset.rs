@@ -191,6 +191,12 @@ impl Intset {
         }
     }
 
+    /// Whether the integers take eight bytes each: one was added that has no room in four.
+    #[inline]
+    pub fn is_wide(&self) -> bool {
+        self.width() == 8
+    }
+
     /// The bytes that each integer takes.
     #[inline]
     fn width(&self) -> usize {
@@ -262,6 +268,12 @@ impl Iterator for Iter<'_> {
         let (slot, rest) = self.slots.split_at_checked(self.width)?;
         self.slots = rest;
         Some(read(slot, self.width, 0))
+    }
+
+    fn nth(&mut self, n: usize) -> Option<i64> {
+        let skipped = n.saturating_mul(self.width).min(self.slots.len());
+        self.slots = &self.slots[skipped..];
+        self.next()
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -314,7 +314,7 @@ fn store(
     }
     // Redis reckons what two sets share in the form of the smallest: a listpack but for integers.
     let smallest = sets.iter().flatten().min_by_key(|set| set.len());
-    let is_packed = smallest.is_some_and(|set| set.as_intset().is_none());
+    let is_packed = smallest.is_some_and(|set| set.encoding() != "intset");
     if operation == Operation::Intersection && is_packed {
         result.settle(settings);
     }

@@ -61,11 +61,73 @@ fn one_integer_too_many_makes_a_table() {
 }
 
 #[test]
+fn many_integers_stay_in_order_under_the_name_of_a_table() {
+    let settings = settings();
+    let mut set = Set::new();
+    for n in 0..MANY_INTS_MAX {
+        assert!(set.insert(n.to_string().as_bytes(), &settings, &SEED));
+    }
+    assert_eq!(set.encoding(), "hashtable");
+    assert!(set.memory_bytes() < 3 * MANY_INTS_MAX, "two bytes each");
+    let mut with_word = set.duplicate(&SEED);
+    assert!(with_word.insert(b"word", &settings, &SEED));
+    assert!(set.insert(b"-1", &settings, &SEED));
+    for (set, len) in [(&set, MANY_INTS_MAX + 1), (&with_word, MANY_INTS_MAX + 1)] {
+        assert_eq!((set.encoding(), set.len()), ("hashtable", len));
+        assert!(set.memory_bytes() > 8 * MANY_INTS_MAX, "a table");
+        set.check_invariants();
+    }
+    // None of them is a table that Redis would have begun with.
+    let mut begun = Set::for_members(b"1", 9, &settings);
+    assert_eq!(begun.encoding(), "hashtable");
+    assert!(begun.insert(b"1", &settings, &SEED) && !begun.insert(b"1", &settings, &SEED));
+    begun.expect(MANY_INTS_MAX + 1, &settings, &SEED);
+    assert_eq!((begun.encoding(), begun.len()), ("hashtable", 1));
+    begun.settle(&settings);
+    assert_eq!(begun.encoding(), "listpack");
+}
+
+#[test]
+fn a_scan_of_many_integers_meets_those_that_stay() {
+    let settings = settings();
+    let number = |n: i64| n.to_string().into_bytes();
+    for spread in [1, 1 << 20, 1 << 40] {
+        let mut set = Set::new();
+        for n in -500..500 {
+            set.insert(&number(n * spread), &settings, &SEED);
+        }
+        let (mut seen, mut cursor, mut turn) = (BTreeSet::new(), 0, 0);
+        loop {
+            cursor = set.scan(cursor, 10, |entry| {
+                seen.insert(entry.to_vec());
+            });
+            // Others come before and behind, odd ones go, and the integers become wider.
+            turn += 1;
+            set.insert(&number(-700 * spread - turn), &settings, &SEED);
+            set.insert(&number(700 * spread + turn % 20), &settings, &SEED);
+            set.remove(&number((2 * turn + 1) * spread), &SEED);
+            set.remove(&number((-2 * turn + 1) * spread), &SEED);
+            if cursor == 0 {
+                break;
+            }
+            assert!(cursor < 1 << 33 && turn < 1000);
+        }
+        for n in (-500..500).filter(|n| n % 2 == 0) {
+            assert!(seen.contains(&number(n * spread)), "{n} times {spread}");
+        }
+    }
+}
+
+#[test]
 fn draws_are_even_and_take_each_member_once() {
     let small = of(&["1", "2", "3", "4"]);
     let packed = of(&["a", "b", "3", "4"]);
     let table = of(&["aaaaaaa", "b", "3", "4"]);
-    for mut set in [small, packed, table] {
+    let mut many = Set::for_members(b"1", 9, &settings());
+    for n in ["1", "2", "3", "4"] {
+        many.insert(n.as_bytes(), &settings(), &SEED);
+    }
+    for mut set in [small, packed, table, many] {
         let mut state = 7u64;
         let mut below = |n: u64| {
             state = state
