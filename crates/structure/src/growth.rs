@@ -1,16 +1,23 @@
 //! How the buffers of the compact encodings grow and shrink.
 //!
 //! Collections stay small for most of their life, and there are many of them: doubling would leave
-//! a quarter of their memory unused. A buffer grows by an eighth, so that a push costs about nine
-//! copied bytes a byte at worst, and gives memory back when less than half is in use.
+//! a quarter of their memory unused. A buffer takes the whole of the size that an allocator hands
+//! out anyway, so that nothing of it is lost, a push costs a few copied bytes a byte at worst, and
+//! what is counted is what is taken. It gives memory back when less than half is in use.
 
-/// Allocators hand out multiples of this.
+/// Sizes are multiples of this up to [`EVEN_MAX`].
 const STEP: usize = 16;
+/// Beyond, there are four sizes to a doubling: so it is in mimalloc and in jemalloc.
+const EVEN_MAX: usize = 128;
 
 /// The capacity to ask for when `needed` bytes are about to be in use.
 #[inline]
 pub(crate) fn capacity_for(needed: usize) -> usize {
-    (needed + needed / 8).next_multiple_of(STEP)
+    if needed <= EVEN_MAX {
+        return needed.next_multiple_of(STEP);
+    }
+    let quarter = 1 << ((needed - 1).ilog2() - 2);
+    needed.next_multiple_of(quarter)
 }
 
 /// Makes room for `needed` bytes in all.
@@ -32,6 +39,32 @@ pub(crate) fn copy_of<T: Clone>(original: &Vec<T>) -> Vec<T> {
 #[inline]
 pub(crate) fn relax(buf: &mut Vec<u8>) {
     if buf.capacity() > 2 * capacity_for(buf.len()) {
-        buf.shrink_to(buf.len().next_multiple_of(STEP));
+        buf.shrink_to(capacity_for(buf.len()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capacities_are_the_sizes_of_allocators() {
+        let sizes = [
+            (0, 0),
+            (1, 16),
+            (100, 112),
+            (128, 128),
+            (129, 160),
+            (160, 160),
+            (207, 224),
+            (225, 256),
+            (256, 256),
+            (257, 320),
+            (4097, 5120),
+            (5121, 6144),
+        ];
+        for (needed, capacity) in sizes {
+            assert_eq!(capacity_for(needed), capacity, "{needed}");
+        }
     }
 }
