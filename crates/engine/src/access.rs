@@ -1,5 +1,5 @@
-//! The 24 bits in which each record keeps how it is used: what eviction goes by, OBJECT IDLETIME and
-//! OBJECT FREQ tell, and files hold.
+//! The 24 bits in which each record keeps how it is used: what eviction goes by, OBJECT IDLETIME
+//! and OBJECT FREQ tell, and files hold.
 //!
 //! With most policies they are the second of the last use. With an LFU policy they are Redis's: the
 //! minute in which the counter was aged last (16 bits), and a logarithmic counter (8 bits).
@@ -75,8 +75,8 @@ impl Access {
     }
 }
 
-/// The bits of a key that was used `idle_s` seconds ago, where times of use are kept. What is longer
-/// ago than they can say is as long ago as they can say.
+/// The bits of a key that was used `idle_s` seconds ago, where times of use are kept. What is
+/// longer ago than they can say is as long ago as they can say.
 pub fn idle(now_ms: u64, idle_s: u64) -> u32 {
     #[allow(clippy::cast_possible_truncation)] // It has 24 bits.
     let idle_s = idle_s.min(u64::from(SECONDS)) as u32;

@@ -18,7 +18,7 @@ use engine::executor::{Executor, Request};
 use engine::keyspace::{Keyspace, Phase};
 use engine::session::Session;
 use engine::settings::{Eviction, Order, Settings};
-use resp::{Args, Batch, Limits, Output};
+use resp::{Args, Batch, Limits, Output, OwnedArgs};
 use structure::stripes::RawLock;
 
 use crate::alloc::Spare;

@@ -39,6 +39,8 @@ pub enum Message {
     Unblock(u64, bool),
     /// A line for its monitors.
     Monitor(Arc<[u8]>),
+    /// Tell this asker what INFO says.
+    Info(crate::metrics::Asker),
     /// Something in the shared state changed: look at it.
     Look,
 }

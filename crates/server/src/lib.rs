@@ -15,6 +15,7 @@ mod keysizes;
 mod latency;
 mod listener;
 pub mod log;
+mod metrics;
 pub mod persistence;
 mod samples;
 mod scripting;

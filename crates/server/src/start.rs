@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::Read;
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::listener::{self, Listener};
 use crate::persistence::{Loading, log_thread};
 use crate::shared::Shared;
 use crate::sys::{self, Signals};
-use crate::{commands, log, notice, warning};
+use crate::{commands, log, metrics, notice, warning};
 
 /// Descriptors beside those of clients: files, listeners, epoll.
 const RESERVED_FILES: u64 = 64;
@@ -84,11 +85,13 @@ fn start(loaded: Loaded, is_bare: bool) -> Result<(), String> {
     warnings.iter().for_each(|line| warning!("{line}"));
     // In the log too: launchers read it there.
     let listeners = listener::open(&config).inspect_err(|error| warning!("{error}"))?;
+    let metrics = metrics::open(&config).inspect_err(|error| warning!("{error}"))?;
+    let opened = Opened { listeners, metrics };
     let pidfile = config.pidfile.clone();
     if config.threads <= 1 {
-        serve_alone(config, commands, listeners, signals)?;
+        serve_alone(config, commands, opened, signals)?;
     } else {
-        serve_together(config, commands, listeners, signals)?;
+        serve_together(config, commands, opened, signals)?;
     }
     if let Some(path) = pidfile {
         let _ = std::fs::remove_file(path);
@@ -252,21 +255,31 @@ fn note_startup(shared: &Shared) {
 /// Bytes of a thread's stack: scripts may nest what they call and return.
 const STACK_BYTES: usize = 8 << 20;
 
-fn listen(shared: &Shared, listeners: Vec<Listener>) {
-    let listeners = listeners.into_iter().map(Arc::new);
+/// What was opened before anything else, so that a port in use ends the start.
+struct Opened {
+    listeners: Vec<Listener>,
+    metrics: Option<TcpListener>,
+}
+
+fn listen(shared: &Arc<Shared>, opened: Opened) -> Result<(), String> {
+    let listeners = opened.listeners.into_iter().map(Arc::new);
     shared.listening.set(listeners.collect());
+    match opened.metrics {
+        Some(listener) => metrics::serve(listener, shared.clone()),
+        None => Ok(()),
+    }
 }
 
 /// One thread, no locks.
 fn serve_alone(
     config: Config,
     (users, renames): (&[UserLine], &Renames),
-    listeners: Vec<Listener>,
+    opened: Opened,
     signals: Signals,
 ) -> Result<(), String> {
     let keyspace = keyspace::<NoLock>(1, renames)?;
     let shared = shared(&keyspace, config, users)?;
-    listen(&shared, listeners);
+    listen(&shared, opened)?;
     let seed = system_random()?;
     let mut event_loop = EventLoop::new(&keyspace, shared.clone(), 0, Some(signals), seed)
         .map_err(|error| format!("Can't set up the event loop: {error}"))?;
@@ -283,13 +296,13 @@ fn serve_alone(
 fn serve_together(
     config: Config,
     (users, renames): (&[UserLine], &Renames),
-    listeners: Vec<Listener>,
+    opened: Opened,
     signals: Signals,
 ) -> Result<(), String> {
     let threads = u16::try_from(config.threads).map_err(|_| "too many threads".to_owned())?;
     let keyspace = keyspace::<Lock>(config.threads, renames)?;
     let shared = shared(&keyspace, config, users)?;
-    listen(&shared, listeners);
+    listen(&shared, opened)?;
     let setup = |error| format!("Can't set up the event loop: {error}");
     std::thread::scope(|scope| {
         for thread in 1..threads {

@@ -28,6 +28,9 @@ pub struct Settings {
     pub tcp_keepalive_s: u32,
     pub timeout_s: u32,
     pub max_new_connections_per_cycle: u32,
+    /// 0 is none.
+    pub metrics_port: u16,
+    pub metrics_bind: String,
     // General
     pub threads: usize,
     pub daemonize: bool,
@@ -239,6 +242,8 @@ impl Settings {
             tcp_keepalive_s: from.number("tcp-keepalive"),
             timeout_s: from.number("timeout"),
             max_new_connections_per_cycle: from.number("max-new-connections-per-cycle"),
+            metrics_port: from.number("metrics-port"),
+            metrics_bind: String::from_utf8_lossy(&from.text("metrics-bind")).into_owned(),
             threads: from.number("threads"),
             daemonize: from.on("daemonize"),
             supervised: match from.choice("supervised") {

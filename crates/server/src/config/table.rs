@@ -1,8 +1,8 @@
 //! Every configuration directive, declared once and grouped as `tidemill.conf` shows them.
 //!
 //! Names, ranges and defaults are those of Redis 8.10, so that files, clients and tools carry
-//! over. `threads` is our own. Directives that other servers know and that change nothing here
-//! stand in [`FOREIGN`].
+//! over. `threads` and those of metrics are our own. Directives that other servers know and that
+//! change nothing here stand in [`FOREIGN`].
 
 use super::directive::{
     Directive, Kind, TextCheck, checked, choice, flags, integer, memory, special, switch, text,
@@ -146,6 +146,13 @@ const NETWORK: Group = Group {
             .acts("Connections accepted in one turn of the event loop."),
         integer("max-new-tls-connections-per-cycle", "1", 1, 1000)
             .acts("TLS handshakes that one turn of an event loop carries on."),
+        integer("metrics-port", "0", 0, 65535).startup().acts(
+            "TCP port for HTTP: /metrics for Prometheus, /healthz and /readyz for probes. It asks \
+             for no password and gives no data. With 0, nothing listens.",
+        ),
+        text("metrics-bind", "127.0.0.1")
+            .startup()
+            .acts("The address to listen on for them."),
     ],
 };
 

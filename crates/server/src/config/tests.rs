@@ -150,6 +150,8 @@ fn names_and_defaults_are_those_of_redis() {
         .filter(|name| !theirs.contains_key(*name))
         .collect();
     let own = [
+        "metrics-bind",
+        "metrics-port",
         "threads",
         "tidemill-rdb-format",
         "tidemill-rdb-skip-unsupported",
@@ -230,7 +232,7 @@ fn get_matches_patterns_and_names() {
     );
     assert_eq!(names(&["MAXMEMORY"]), ["MAXMEMORY"]);
     assert_eq!(names(&["hash-max-zip*", "hash-max-ziplist-value"]).len(), 2);
-    assert_eq!(names(&["*"]).len(), 231);
+    assert_eq!(names(&["*"]).len(), 233);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Reading the next connection before the present one's requests are run.
 //!
 //! Without pipelining each turn has one request, and its key is one of millions: the wait for its
-//! bucket and record is the largest part of the loop's own time. So the socket that is ready next is
-//! read first, and what its request needs is on its way while this turn runs its request, and while
-//! its reply is sent.
+//! bucket and record is the largest part of the loop's own time. So the socket that is ready next
+//! is read first, and what its request needs is on its way while this turn runs its request, and
+//! while its reply is sent.
 //!
 //! # Invariants
 //! - What was read ahead is for the very next event, whose turn takes it or, where the connection

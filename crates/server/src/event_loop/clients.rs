@@ -329,11 +329,41 @@ impl<L: RawLock> EventLoop<'_, L> {
                 Message::Accept(socket, peer) => self.adopt(socket, peer),
                 // Before what comes after it: a message for a client that may hear it no more.
                 Message::Look => self.look(),
+                Message::Info(asker) => self.tell_info(&asker),
                 Message::Push(number, push) if !self.is_heard(number, &push) => {}
                 other => self.host.local.push(other),
             }
         }
         self.deliver_local();
+    }
+
+    /// Runs INFO for somebody who is no client.
+    fn tell_info(&mut self, asker: &crate::metrics::Asker) {
+        let number = self.shared.next_client.fetch_add(1, Ordering::Relaxed);
+        let thread = self.host.thread;
+        let mut session = Session::new(ClientId { thread, number }, true);
+        let words = OwnedArgs::from_words([&b"INFO"[..], b"everything"]);
+        let keyspace = self.executor.keyspace();
+        let request = Request {
+            args: words.view(),
+            // Whatever clients have to call it.
+            entry: keyspace.shared.table.resolve_own(&words.view()).ok(),
+            hash: None,
+        };
+        let mut out = Output::default();
+        self.executor.begin(&mut self.host);
+        self.executor.execute(
+            &mut session,
+            &request,
+            &self.settings,
+            &mut self.host,
+            self.now_ms,
+            &mut out,
+        );
+        self.executor
+            .end(&self.settings, &mut self.host, self.now_ms);
+        // It may have lost its patience since.
+        let _ = asker.try_send(out.since(0).to_vec());
     }
 
     /// Looks at what changed in the shared state, while no connection has its turn.
@@ -497,7 +527,7 @@ impl<L: RawLock> EventLoop<'_, L> {
                     self.answer(connection, &reply, out);
                 }
             }
-            Message::Accept(..) | Message::Monitor(_) | Message::Look => {}
+            Message::Accept(..) | Message::Monitor(_) | Message::Info(_) | Message::Look => {}
         }
     }
 

@@ -7,7 +7,7 @@ use client::{Client, Reply};
 use super::{PATIENCE, THREADS, call, connect, server, until};
 
 /// A port that was free a moment ago.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     let socket = TcpListener::bind("127.0.0.1:0").expect("a free port");
     socket.local_addr().expect("its address").port()
 }

@@ -10,6 +10,7 @@ mod hostile;
 mod limits;
 mod listening;
 mod messages;
+mod metrics;
 mod protocol;
 mod snapshots;
 mod stress;
