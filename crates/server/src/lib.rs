@@ -21,6 +21,7 @@ mod samples;
 mod scripting;
 mod shared;
 mod start;
+mod supervisor;
 mod sys;
 mod tls;
 mod users;

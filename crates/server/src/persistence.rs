@@ -27,7 +27,7 @@ use structure::stripes::Held;
 
 use crate::config::{self, Config};
 use crate::shared::Shared;
-use crate::{notice, sys, warning};
+use crate::{notice, supervisor, sys, warning};
 
 pub use load::{Loading, load_at_once};
 pub use replay::Replaying;
@@ -174,6 +174,7 @@ pub fn stop(
             return Err(NotStopped);
         }
     }
+    supervisor::stopping(config);
     // What is loaded in part is not shown now either.
     if !is_loading {
         shared.keys.set_phase(Phase::Stopping);

@@ -20,7 +20,7 @@ use crate::listener::{self, Listener};
 use crate::persistence::{Loading, log_thread};
 use crate::shared::Shared;
 use crate::sys::{self, Signals};
-use crate::{commands, log, metrics, notice, warning};
+use crate::{commands, log, metrics, notice, supervisor, warning};
 
 /// Descriptors beside those of clients: files, listeners, epoll.
 const RESERVED_FILES: u64 = 64;
@@ -83,6 +83,7 @@ fn start(loaded: Loaded, is_bare: bool) -> Result<(), String> {
         config.port
     );
     warnings.iter().for_each(|line| warning!("{line}"));
+    supervisor::check(&config);
     // In the log too: launchers read it there.
     let listeners = listener::open(&config).inspect_err(|error| warning!("{error}"))?;
     let metrics = metrics::open(&config).inspect_err(|error| warning!("{error}"))?;
@@ -245,6 +246,7 @@ pub fn announce(config: &Config) {
          SHUTDOWN.",
         config.dir.display()
     );
+    supervisor::ready(config);
 }
 
 fn note_startup(shared: &Shared) {

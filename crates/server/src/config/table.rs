@@ -175,7 +175,10 @@ const GENERAL: Group = Group {
             &[("upstart", 1), ("systemd", 2), ("auto", 3), ("no", 0)],
         )
         .startup()
-        .later("Which service manager is told that the server is ready."),
+        .acts(
+            "Who is told that the server is ready, how loading goes, and that it stops: systemd, \
+             or with auto systemd where it asks. upstart does nothing.",
+        ),
         text("pidfile", "")
             .startup()
             .acts("File that holds the process id while the server runs."),

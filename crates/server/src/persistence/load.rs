@@ -24,7 +24,7 @@ use structure::stripes::Held;
 use super::insert::{Loaded, insert};
 use crate::config::Config;
 use crate::shared::Shared;
-use crate::{notice, sys, warning};
+use crate::{notice, supervisor, sys, warning};
 
 /// Keys of a batch.
 const BATCH_KEYS: usize = 1024;
@@ -213,7 +213,9 @@ impl Loading {
             self.next_line_us = now_us + 1_000_000;
             #[allow(clippy::cast_precision_loss)] // A share of it.
             let percent = bytes as f64 * 100.0 / self.bytes.max(1) as f64;
-            notice!("Loading: {percent:.1} %, {keys} keys so far");
+            let progress = format!("Loading: {percent:.1} %, {keys} keys so far");
+            notice!("{progress}");
+            supervisor::loading(&self.shared.config(), &progress);
         }
     }
 

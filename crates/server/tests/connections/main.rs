@@ -14,6 +14,7 @@ mod metrics;
 mod protocol;
 mod snapshots;
 mod stress;
+mod supervisor;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

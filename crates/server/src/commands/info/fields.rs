@@ -159,7 +159,9 @@ const SERVER: &[Field] = &[
     ("atomicvar_api", |_| show("rust-std")),
     ("gcc_version", |_| show("0.0.0")),
     ("process_id", |_| show(std::process::id())),
-    ("process_supervised", |_| show("no")),
+    ("process_supervised", |facts| {
+        show(crate::supervisor::shown(&facts.config))
+    }),
     ("run_id", |facts| facts.shared.run_id.clone()),
     ("tcp_port", |facts| match facts.config.port {
         0 => show(facts.config.tls.port),
