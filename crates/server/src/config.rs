@@ -36,7 +36,7 @@ pub use line::in_line;
 pub use renames::Renames;
 pub use rewrite::{RewriteError, replace as replace_file};
 pub use settings::{
-    Access, AppendFsync, BindAddress, LogLevel, MaxmemoryPolicy, OutputLimits, Settings,
+    Access, AppendFsync, BindAddress, LogFormat, LogLevel, MaxmemoryPolicy, OutputLimits, Settings,
     ShutdownFlags, Supervisor,
 };
 pub use start::{LoadError, Loaded, REDIS_VERSION, Startup, UserLine, start};

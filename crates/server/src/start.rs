@@ -53,8 +53,14 @@ fn start(loaded: Loaded, is_bare: bool) -> Result<(), String> {
     let (config, warnings) = (loaded.config, loaded.warnings);
     let commands = (&loaded.users[..], &loaded.renames);
     log::set_level(config.loglevel);
-    log::set_file(config.logfile.as_deref())
-        .map_err(|error| format!("Can't open the log file: {error}"))?;
+    log::set_format(config.log_format);
+    log::set_file(config.logfile.as_deref()).map_err(|error| {
+        let path = config.logfile.as_deref().unwrap_or(Path::new(""));
+        format!("Can't open the log file {}: {error}", path.display())
+    })?;
+    if let Some((ident, facility)) = &config.syslog {
+        log::set_syslog(ident, *facility);
+    }
     let config = if is_bare {
         in_own_directory(config)?
     } else {

@@ -314,6 +314,7 @@ fn listen_there(shared: &Shared, config: &Config, name: &'static str) -> Result<
 fn carry_out(name: &'static str, config: &Config) -> Result<(), ConfigError> {
     match name {
         "loglevel" => log::set_level(config.loglevel),
+        "log-format" => log::set_format(config.log_format),
         "maxclients" => {
             let wanted = u64::from(config.maxclients) + RESERVED_FILES;
             let files = sys::raise_file_limit(wanted);

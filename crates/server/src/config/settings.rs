@@ -45,6 +45,9 @@ pub struct Settings {
     // Logging
     pub loglevel: LogLevel,
     pub logfile: Option<PathBuf>,
+    pub log_format: LogFormat,
+    /// The name and the facility's number, where lines go there too.
+    pub syslog: Option<(String, u8)>,
     // Security
     /// `None` is no password.
     pub requirepass: Option<Box<[u8]>>,
@@ -196,6 +199,18 @@ impl Access {
     }
 }
 
+/// The form of a line of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum LogFormat {
+    /// Redis's.
+    Legacy,
+    /// Pairs.
+    Logfmt,
+    /// A JSON object.
+    Json,
+}
+
 /// Who is told that the server is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Supervisor {
@@ -267,6 +282,19 @@ impl Settings {
                 _ => LogLevel::Nothing,
             },
             logfile: from.path("logfile"),
+            log_format: match from.choice("log-format") {
+                1 => LogFormat::Logfmt,
+                2 => LogFormat::Json,
+                _ => LogFormat::Legacy,
+            },
+            syslog: from.on("syslog-enabled").then(|| {
+                let ident = String::from_utf8_lossy(&from.text("syslog-ident")).into_owned();
+                let facility = match from.choice("syslog-facility") {
+                    0 => 1,
+                    local => 15 + local,
+                };
+                (ident, facility)
+            }),
             requirepass: Some(from.text("requirepass")).filter(|text| !text.is_empty()),
             aclfile: from.path("aclfile"),
             acllog_max_len: from.number("acllog-max-len"),

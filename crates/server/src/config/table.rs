@@ -1,8 +1,8 @@
 //! Every configuration directive, declared once and grouped as `tidemill.conf` shows them.
 //!
 //! Names, ranges and defaults are those of Redis 8.10, so that files, clients and tools carry
-//! over. `threads` and those of metrics are our own. Directives that other servers know and that
-//! change nothing here stand in [`FOREIGN`].
+//! over. `threads` and those of metrics are our own, `log-format` is Valkey's with one form more.
+//! Directives that other servers know and that change nothing here stand in [`FOREIGN`].
 
 use super::directive::{
     Directive, Kind, TextCheck, checked, choice, flags, integer, memory, special, switch, text,
@@ -69,7 +69,6 @@ pub const FOREIGN: &[(&str, Option<&str>)] = &[
     ("io-threads-do-reads", None),
     ("list-max-ziplist-entries", None),
     ("list-max-ziplist-value", None),
-    ("log-format", None),
     ("log-timestamp-format", None),
     ("mptcp", None),
     ("prefetch-batch-max-size", None),
@@ -238,12 +237,18 @@ const LOGGING: Group = Group {
         text("logfile", "")
             .startup()
             .acts("File to log to. Empty means standard output."),
+        choice(
+            "log-format",
+            "legacy",
+            &[("legacy", 0), ("logfmt", 1), ("json", 2)],
+        )
+        .acts("The form of a line: Redis's, or pairs or a JSON object for collectors."),
         switch("syslog-enabled", "no")
             .startup()
-            .later("Whether to log to syslog too."),
+            .acts("Whether to log to syslog (/dev/log) too."),
         text("syslog-ident", "redis")
             .startup()
-            .accepted("Name under which syslog shows us."),
+            .acts("Name under which syslog shows us."),
         choice(
             "syslog-facility",
             "local0",
@@ -260,7 +265,7 @@ const LOGGING: Group = Group {
             ],
         )
         .startup()
-        .accepted("Facility of the lines sent to syslog."),
+        .acts("Facility of the lines sent to syslog."),
         switch("hide-user-data-from-log", "no")
             .accepted("Keys and values are never logged here, whatever this says."),
         switch("crash-log-enabled", "yes").accepted("Whether a crash logs a report."),
