@@ -5,7 +5,7 @@ mod backup;
 mod client;
 mod command;
 mod config;
-mod connection;
+pub(crate) mod connection;
 mod debug;
 mod hotkeys;
 mod info;

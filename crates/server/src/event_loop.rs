@@ -236,6 +236,9 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
             self.refuse_unlogged();
             for index in 0..ready {
                 let event = self.epoll.event(index);
+                if !self.host.said_early.is_empty() {
+                    self.run_early();
+                }
                 match event.token {
                     TOKEN_INBOX => self.take_inbox(),
                     TOKEN_SIGNALS => self.take_signals(),
@@ -297,6 +300,9 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
 
     /// What is done once a turn, whatever happened in it.
     fn settle(&mut self) {
+        if !self.host.said_early.is_empty() {
+            self.run_early();
+        }
         if self.now_ms >= self.next_tick_ms {
             self.tick();
         }

@@ -28,6 +28,9 @@ pub struct ThreadHost {
     pub client: Option<Arc<Client>>,
     /// Messages for clients of this thread.
     pub local: Vec<Message>,
+    /// Requests of clients of this thread that were answered while a script ran and are still to be
+    /// run, before anything else of theirs.
+    pub said_early: Vec<(u64, Vec<u8>)>,
     /// From how many ticks on a command goes to the slow log.
     pub slow_ticks: u64,
     /// Unix microseconds at the start of the batch.
@@ -45,6 +48,7 @@ impl ThreadHost {
             config,
             client: None,
             local: Vec::new(),
+            said_early: Vec::new(),
             slow_ticks: u64::MAX,
             now_us: 0,
             random: [seed | 1, seed.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15],

@@ -15,7 +15,7 @@ use crate::sys::Waker;
 /// A message to a thread.
 pub enum Message {
     /// A new connection to serve: it was accepted on the listener of this kind.
-    Accept(Socket, Peer),
+    Accept(Socket, Peer, Option<Early>),
     /// A message for one of its clients.
     Push(u64, Arc<Push>),
     /// Keys have changed that a client caches: it is told itself, or another in its place.
@@ -43,6 +43,14 @@ pub enum Message {
     Info(crate::metrics::Asker),
     /// Something in the shared state changed: look at it.
     Look,
+}
+
+/// What a connection said before a loop had it: while a script ran.
+pub struct Early {
+    /// The client's number.
+    pub number: u64,
+    /// Requests that were answered and are still to be run.
+    pub requests: Vec<u8>,
 }
 
 /// The other end of a connection.

@@ -115,6 +115,11 @@ impl Users {
         entry.filter(|_| admitted).map(|entry| entry.user.clone())
     }
 
+    /// The user of this name.
+    pub fn user(&self, name: &[u8]) -> Option<Arc<User>> {
+        Some(self.table.read().get(name)?.user.clone())
+    }
+
     /// The user that a certificate names, if it may log in.
     pub fn by_certificate(&self, name: &[u8]) -> Option<Arc<User>> {
         let table = self.table.read();

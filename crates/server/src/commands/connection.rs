@@ -13,12 +13,13 @@ use resp::{Args, Protocol, Writer};
 use crate::config::REDIS_VERSION;
 use crate::host::ThreadHost;
 use crate::shared::flag;
-use crate::users::DEFAULT;
+use crate::users::{DEFAULT, Users};
 
 /// The family.
 pub(super) const COMMANDS: &[Command] = &[AUTH, HELLO, RESET];
 
-const WRONG_PASSWORD: CommandError =
+/// The user or the password is wrong.
+pub const WRONG_PASSWORD: CommandError =
     CommandError::text("WRONGPASS invalid username-password pair or user is disabled.");
 
 const AUTH: Command = Command {
@@ -45,19 +46,26 @@ const AUTH: Command = Command {
 };
 
 fn auth(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
-    match args.len() {
-        2 if ThreadHost::of(cx).shared.users.default_has_no_password() => {
-            return Err(CommandError::text(
-                "ERR AUTH <password> called without any password configured for the default user. \
-                 Are you sure your configuration is correct?",
-            ));
-        }
-        2 => log_in(cx, args, DEFAULT, args.at(1))?,
-        3 => log_in(cx, args, args.at(1), args.at(2))?,
-        _ => return Err(CommandError::Syntax),
-    }
+    let (user, password) = login_of(args, &ThreadHost::of(cx).shared.users)?;
+    log_in(cx, args, user, password)?;
     out.ok();
     Ok(())
+}
+
+/// The user and the password of AUTH.
+///
+/// # Errors
+/// Where its words have none, or no password is needed.
+pub fn login_of<'a>(args: Args<'a>, users: &Users) -> Result<(&'a [u8], &'a [u8]), CommandError> {
+    match args.len() {
+        2 if users.default_has_no_password() => Err(CommandError::text(
+            "ERR AUTH <password> called without any password configured for the default user. Are \
+             you sure your configuration is correct?",
+        )),
+        2 => Ok((DEFAULT, args.at(1))),
+        3 => Ok((args.at(1), args.at(2))),
+        _ => Err(CommandError::Syntax),
+    }
 }
 
 /// Makes the connection one of this user. On an error it stays what it was.
@@ -119,67 +127,103 @@ const HELLO: Command = Command {
 };
 
 fn hello(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
-    let protocol = match args.get(1).map(number::int) {
-        None => cx.session.protocol,
-        Some(Err(_)) => {
-            return Err(CommandError::text(
-                "ERR Protocol version is not an integer or out of range",
-            ));
-        }
-        Some(Ok(2)) => Protocol::Resp2,
-        Some(Ok(3)) => Protocol::Resp3,
-        Some(Ok(_)) => {
-            return Err(CommandError::text("NOPROTO unsupported protocol version"));
-        }
-    };
-    let (mut login, mut name) = (None, None);
-    let mut at = 2;
-    while at < args.len() {
-        if args.is(at, "AUTH") && at + 2 < args.len() {
-            login = Some((args.at(at + 1), args.at(at + 2)));
-            at += 3;
-        } else if args.is(at, "SETNAME") && at + 1 < args.len() {
-            super::client::check_name(args.at(at + 1), "Client names")?;
-            name = Some(args.at(at + 1));
-            at += 2;
-        } else {
-            let option = shown(args.at(at));
-            return Err(CommandError::err(format!(
-                "Syntax error in HELLO option '{option}'"
-            )));
-        }
-    }
-    if let Some((user, password)) = login {
+    let hello = Hello::parse(args, cx.session.protocol)?;
+    if let Some((user, password)) = hello.login {
         log_in(cx, args, user, password)?;
     }
     if !cx.session.authenticated {
-        return Err(CommandError::text(
-            "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
-             HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
-             select the RESP protocol version at the same time",
-        ));
+        return Err(HELLO_UNKNOWN);
     }
-    if let (Some(name), Some(client)) = (name, &ThreadHost::of(cx).client) {
+    if let (Some(name), Some(client)) = (hello.name, &ThreadHost::of(cx).client) {
         client.names.lock().name = name.into();
     }
-    cx.session.protocol = protocol;
-    out.set_protocol(protocol);
-    out.map(7);
-    out.text("server");
-    out.text("redis");
-    out.text("version");
-    out.text(REDIS_VERSION);
-    out.text("proto");
-    out.int(if protocol == Protocol::Resp3 { 3 } else { 2 });
-    out.text("id");
-    out.int(i64::try_from(cx.session.id.number).unwrap_or(i64::MAX));
-    out.text("mode");
-    out.text("standalone");
-    out.text("role");
-    out.text("master");
-    out.text("modules");
-    out.array(0);
+    cx.session.protocol = hello.protocol;
+    hello.welcome(cx.session.id.number, out);
     Ok(())
+}
+
+/// HELLO from a client that has not logged in and does not do so with it.
+pub const HELLO_UNKNOWN: CommandError = CommandError::text(
+    "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO \
+     <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP \
+     protocol version at the same time",
+);
+
+/// What a HELLO asks for.
+pub struct Hello<'a> {
+    /// The protocol to speak.
+    pub protocol: Protocol,
+    /// The user and the password.
+    pub login: Option<(&'a [u8], &'a [u8])>,
+    /// The client's name.
+    pub name: Option<&'a [u8]>,
+}
+
+impl<'a> Hello<'a> {
+    /// Reads the words of a client that speaks `protocol` so far.
+    ///
+    /// # Errors
+    /// Where they ask for nothing that there is.
+    pub fn parse(args: Args<'a>, protocol: Protocol) -> Result<Self, CommandError> {
+        let protocol = match args.get(1).map(number::int) {
+            None => protocol,
+            Some(Err(_)) => {
+                return Err(CommandError::text(
+                    "ERR Protocol version is not an integer or out of range",
+                ));
+            }
+            Some(Ok(2)) => Protocol::Resp2,
+            Some(Ok(3)) => Protocol::Resp3,
+            Some(Ok(_)) => {
+                return Err(CommandError::text("NOPROTO unsupported protocol version"));
+            }
+        };
+        let (mut login, mut name) = (None, None);
+        let mut at = 2;
+        while at < args.len() {
+            if args.is(at, "AUTH") && at + 2 < args.len() {
+                login = Some((args.at(at + 1), args.at(at + 2)));
+                at += 3;
+            } else if args.is(at, "SETNAME") && at + 1 < args.len() {
+                super::client::check_name(args.at(at + 1), "Client names")?;
+                name = Some(args.at(at + 1));
+                at += 2;
+            } else {
+                let option = shown(args.at(at));
+                return Err(CommandError::err(format!(
+                    "Syntax error in HELLO option '{option}'"
+                )));
+            }
+        }
+        Ok(Self {
+            protocol,
+            login,
+            name,
+        })
+    }
+
+    /// The reply to client `number`.
+    pub fn welcome(&self, number: u64, out: &mut Writer<'_>) {
+        out.set_protocol(self.protocol);
+        out.map(7);
+        out.text("server");
+        out.text("redis");
+        out.text("version");
+        out.text(REDIS_VERSION);
+        out.text("proto");
+        out.int(match self.protocol {
+            Protocol::Resp2 => 2,
+            Protocol::Resp3 => 3,
+        });
+        out.text("id");
+        out.int(i64::try_from(number).unwrap_or(i64::MAX));
+        out.text("mode");
+        out.text("standalone");
+        out.text("role");
+        out.text("master");
+        out.text("modules");
+        out.array(0);
+    }
 }
 
 const RESET: Command = Command {

@@ -5,11 +5,11 @@ use engine::commands::generic::NO_LOG;
 use engine::host::{ClientId, Durable, Host};
 use engine::pubsub::Push;
 use engine::session::ReplyMode;
-use resp::Protocol;
+use resp::{Decoder, Protocol};
 use socket2::Socket;
 
 use super::*;
-use crate::inbox::Peer;
+use crate::inbox::{Early, Peer};
 use crate::shared::Client;
 
 /// Connections accepted in one go from one listener.
@@ -140,16 +140,19 @@ impl<L: RawLock> EventLoop<'_, L> {
         self.shared.client_count.fetch_add(1, Ordering::Relaxed);
         self.next_thread = (self.next_thread + 1) % self.shared.inboxes.len();
         if self.next_thread == usize::from(self.host.thread) {
-            self.adopt(socket, peer);
+            self.adopt(socket, peer, None);
         } else {
-            self.shared.inboxes[self.next_thread].send(Message::Accept(socket, peer));
+            self.shared.inboxes[self.next_thread].send(Message::Accept(socket, peer, None));
         }
     }
 
     /// Makes a socket a connection of this thread.
-    fn adopt(&mut self, socket: Socket, peer: Peer) {
+    fn adopt(&mut self, socket: Socket, peer: Peer, early: Option<Early>) {
         use std::os::fd::AsRawFd;
-        let number = self.shared.next_client.fetch_add(1, Ordering::Relaxed);
+        let number = match &early {
+            Some(early) => early.number,
+            None => self.shared.next_client.fetch_add(1, Ordering::Relaxed),
+        };
         let id = ClientId {
             thread: self.host.thread,
             number,
@@ -177,6 +180,47 @@ impl<L: RawLock> EventLoop<'_, L> {
             return;
         }
         self.shared.clients.lock().insert(number, client);
+        if let Some(early) = early.filter(|early| !early.requests.is_empty()) {
+            self.host.said_early.push((number, early.requests));
+        }
+    }
+
+    /// Runs what clients said while a script ran. They have the replies.
+    #[cold]
+    pub(super) fn run_early(&mut self) {
+        for (number, requests) in std::mem::take(&mut self.host.said_early) {
+            let Some(mut connection) = self.connections.take(number) else {
+                continue;
+            };
+            let limits = Limits {
+                bulk_bytes_max: self.settings.string_bytes_max,
+                authenticated: true,
+            };
+            let (mut batch, mut dropped) = (Batch::default(), Output::default());
+            // They were whole and right when they were answered.
+            let _ = Decoder::default().decode(&requests, limits, usize::MAX, &mut batch);
+            self.host.client = Some(connection.client.clone());
+            self.executor.begin(&mut self.host);
+            for index in 0..batch.len() {
+                let request = self.executor.prepare(batch.args(index, &requests));
+                self.executor.execute(
+                    &mut connection.session,
+                    &request,
+                    &self.settings,
+                    &mut self.host,
+                    self.now_ms,
+                    &mut dropped,
+                );
+            }
+            self.executor
+                .end(&self.settings, &mut self.host, self.now_ms);
+            self.host.client = None;
+            connection.publish(self.now_ms);
+            match connection.tls {
+                None => self.put_back::<false>(connection),
+                Some(_) => self.put_back::<true>(connection),
+            }
+        }
     }
 
     /// Puts a connection back after its turn, or closes it.
@@ -326,7 +370,7 @@ impl<L: RawLock> EventLoop<'_, L> {
         let messages = self.shared.inboxes[usize::from(self.host.thread)].take();
         for message in messages {
             match message {
-                Message::Accept(socket, peer) => self.adopt(socket, peer),
+                Message::Accept(socket, peer, early) => self.adopt(socket, peer, early),
                 // Before what comes after it: a message for a client that may hear it no more.
                 Message::Look => self.look(),
                 Message::Info(asker) => self.tell_info(&asker),

@@ -1,41 +1,103 @@
 //! While a script runs for too long: the thread that runs it looks at its sockets from within.
 //!
 //! It reads requests that are whole in the socket's buffer, one a client at a time, and answers
-//! them: BUSY, or what SCRIPT KILL, FUNCTION KILL and SHUTDOWN say. Bytes are looked at where the
-//! kernel keeps them and taken only with their request, so that a client goes on as if nothing had
-//! been read once the script is over. New connections are accepted, answered the same way, and
-//! served after the script.
+//! them: BUSY, or what SCRIPT KILL, FUNCTION KILL and SHUTDOWN say to whoever may use them. Bytes
+//! are looked at where the kernel keeps them and taken only with their request, so that a client
+//! goes on as if nothing had been read once the script is over. New connections are accepted,
+//! answered the same way, and served after the script.
+//!
+//! Who connects now to end the script has to say who it is first: AUTH, HELLO, RESET and QUIT are
+//! answered too. What they change is kept for the script's time in a session of its own
+//! ([`Guest`]), and the requests are run again, their replies dropped, when the script is over and
+//! before anything else of that client.
 //!
 //! A client with a request that is half read, or with replies that wait, is left alone.
 //!
 //! # Invariants
 //! - Nothing here touches the keyspace, of which the script holds the locks.
-//! - One look is bounded: `PEEK_BYTES` and one request a client.
+//! - One look is bounded: `PEEK_BYTES` and one request a client. What is kept of a client is, too:
+//!   `KEPT_BYTES`.
 
+use std::collections::HashMap;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use resp::{Args, Batch, Decoder, Limits};
+use engine::host::ClientId;
+use engine::session::Session;
+use engine::{CommandError, acl};
+use resp::{Args, Batch, Decoder, Limits, Output, Protocol, Writer};
 use socket2::Socket;
 
 use super::run::{BUSY_FUNCTION, BUSY_SCRIPT};
+use crate::commands::connection::{HELLO_UNKNOWN, Hello, WRONG_PASSWORD, login_of};
 use crate::host::ThreadHost;
-use crate::inbox::{Message, Peer};
+use crate::inbox::{Early, Message, Peer};
 use crate::shared::{Client, Shared, flag};
 use crate::sys;
+use crate::users::DEFAULT;
 
 /// Bytes of a socket that one look sees.
 const PEEK_BYTES: usize = 16 * 1024;
 /// Connections that are accepted while one script runs.
 const ACCEPTED_MAX: usize = 1024;
 
-/// Connections that came while a script ran.
+/// Bytes of requests that are kept of one client.
+const KEPT_BYTES: usize = 64 * 1024;
+
+/// Those whom a script keeps waiting, as far as they have said something.
 #[derive(Default)]
-pub struct Newcomers(Vec<(Socket, Peer)>);
+pub struct Guests {
+    newcomers: Vec<Newcomer>,
+    /// Clients of before, by their numbers.
+    known: HashMap<u64, Guest>,
+}
+
+/// A connection that came while a script ran.
+struct Newcomer {
+    socket: Socket,
+    peer: Peer,
+    guest: Guest,
+}
+
+/// A client for the time of a script.
+struct Guest {
+    /// Who it is now, and what it may do.
+    session: Session,
+    /// Whether it may say who it is: not where nobody may without a password.
+    is_welcome: bool,
+    /// The requests that are to be run again.
+    kept: Vec<u8>,
+}
+
+impl Guest {
+    fn new(host: &ThreadHost, number: u64, authenticated: bool, user: &[u8]) -> Self {
+        let thread = host.thread;
+        let mut session = Session::new(ClientId { thread, number }, authenticated);
+        let users = &host.shared.users;
+        session.set_user(users.user(user).unwrap_or_else(|| users.default_user()));
+        Self {
+            session,
+            is_welcome: true,
+            kept: Vec::new(),
+        }
+    }
+
+    /// A client that is there.
+    fn of(host: &ThreadHost, client: &Client) -> Self {
+        let relaxed = Ordering::Relaxed;
+        let authenticated = client.flags.load(relaxed) & flag::UNAUTHENTICATED == 0;
+        let user = client.names.lock().user.clone();
+        let mut guest = Self::new(host, client.id.number, authenticated, &user);
+        if client.protocol.load(relaxed) == 3 {
+            guest.session.protocol = Protocol::Resp3;
+        }
+        guest
+    }
+}
 
 /// Answers what came to this thread's clients, and to whoever connects now.
-pub fn look(host: &ThreadHost, newcomers: &mut Newcomers) {
+pub fn look(host: &ThreadHost, guests: &mut Guests) {
     let shared = &host.shared;
     let own = host.client.as_ref().map(|client| client.id.number);
     let clients: Vec<Arc<Client>> = shared
@@ -51,37 +113,62 @@ pub fn look(host: &ThreadHost, newcomers: &mut Newcomers) {
             && client.output_bytes.load(relaxed) == 0
             && client.flags.load(relaxed) & (flag::BLOCKED | flag::CLOSING) == 0;
         if is_idle {
-            let is_known = client.flags.load(relaxed) & flag::UNAUTHENTICATED == 0;
-            serve(client.fd, shared, is_known);
+            let guest = guests.known.entry(client.id.number);
+            let guest = guest.or_insert_with(|| Guest::of(host, &client));
+            serve(client.fd, shared, guest);
         }
     }
-    while newcomers.0.len() < ACCEPTED_MAX {
+    while guests.newcomers.len() < ACCEPTED_MAX {
         let listeners = shared.listening.now();
         let mut accepted = listeners
             .iter()
             .filter_map(|listener| listener.accept(host.config.tcp_keepalive_s).ok());
-        match accepted.next() {
-            Some((socket, peer)) => newcomers.0.push((socket, peer)),
-            None => break,
-        }
+        let Some((socket, peer)) = accepted.next() else {
+            break;
+        };
+        let users = &shared.users;
+        let number = shared.next_client.fetch_add(1, Ordering::Relaxed);
+        let mut guest = Guest::new(host, number, users.is_open(), DEFAULT);
+        let is_open = users.default_has_no_password();
+        guest.is_welcome = peer.is_local || !host.config.protected_mode || !is_open;
+        guests.newcomers.push(Newcomer {
+            socket,
+            peer,
+            guest,
+        });
     }
-    for (socket, peer) in &newcomers.0 {
-        let is_known =
-            host.config.requirepass.is_none() && (peer.is_local || !host.config.protected_mode);
-        serve(socket.as_raw_fd(), shared, is_known);
+    for newcomer in &mut guests.newcomers {
+        serve(newcomer.socket.as_raw_fd(), shared, &mut newcomer.guest);
     }
 }
 
-/// Hands those who came to the loop: the script is over.
-pub fn hand_over(host: &ThreadHost, newcomers: &mut Newcomers) {
-    for (socket, peer) in newcomers.0.drain(..) {
+/// The script is over: hands those who came to the loop, and to all what they said.
+pub fn hand_over(host: &mut ThreadHost, guests: &mut Guests) {
+    for newcomer in guests.newcomers.drain(..) {
+        if !newcomer.guest.is_welcome {
+            continue;
+        }
         host.shared.client_count.fetch_add(1, Ordering::Relaxed);
-        host.shared.inboxes[usize::from(host.thread)].send(Message::Accept(socket, peer));
+        let early = Early {
+            number: newcomer.guest.session.id.number,
+            requests: newcomer.guest.kept,
+        };
+        let accept = Message::Accept(newcomer.socket, newcomer.peer, Some(early));
+        host.shared.inboxes[usize::from(host.thread)].send(accept);
     }
+    let kept = guests
+        .known
+        .drain()
+        .filter(|(_, guest)| !guest.kept.is_empty());
+    host.said_early
+        .extend(kept.map(|(number, guest)| (number, guest.kept)));
 }
 
 /// Answers the first whole request in a socket's buffer.
-fn serve(fd: RawFd, shared: &Shared, is_known: bool) {
+fn serve(fd: RawFd, shared: &Shared, guest: &mut Guest) {
+    if guest.session.closing {
+        return;
+    }
     let mut buf = Vec::with_capacity(PEEK_BYTES);
     match sys::peek(fd, &mut buf) {
         Ok(1..) => {}
@@ -89,7 +176,7 @@ fn serve(fd: RawFd, shared: &Shared, is_known: bool) {
     }
     let limits = Limits {
         bulk_bytes_max: PEEK_BYTES as u64,
-        authenticated: is_known,
+        authenticated: guest.session.authenticated,
     };
     let mut batch = Batch::default();
     let Ok(used) = Decoder::default().decode(&buf, limits, 1, &mut batch) else {
@@ -98,40 +185,133 @@ fn serve(fd: RawFd, shared: &Shared, is_known: bool) {
     if batch.is_empty() {
         return;
     }
-    let reply = answer(batch.args(0, &buf), shared, is_known);
+    let mut out = Output::default();
+    let is_kept = answer(batch.args(0, &buf), shared, guest, &mut out);
     let mut taken = Vec::with_capacity(used);
     taken.reserve_exact(used);
     if sys::read_up_to(fd, &mut taken, used).is_ok() {
+        if is_kept {
+            guest.kept.extend_from_slice(&buf[..used]);
+        }
         // A client that does not take a line has bigger worries.
-        let _ = sys::write(fd, &[reply.as_bytes()]);
+        let _ = sys::write(fd, &[out.since(0)]);
     }
 }
 
-fn answer(args: Args<'_>, shared: &Shared, is_known: bool) -> String {
+/// Answers a request. True where it is to be run again.
+fn answer(args: Args<'_>, shared: &Shared, guest: &mut Guest, out: &mut Output) -> bool {
+    let session = &mut guest.session;
+    let mut out = Writer::new(out, session.protocol);
+    let entry = shared.keys.table.resolve(&args).ok();
+    let name = entry.map_or("", |entry| entry.command.name);
+    let speaks = matches!(name, "auth" | "hello" | "reset" | "quit");
+    if speaks && guest.is_welcome && guest.kept.len() < KEPT_BYTES {
+        if let Some(entry) = entry.filter(|entry| !entry.arity_allows(args.len())) {
+            let name = &entry.full_name;
+            out.error(&format!(
+                "ERR wrong number of arguments for '{name}' command"
+            ));
+            return false;
+        }
+        let said = introduce(name, args, shared, session, &mut out);
+        if let Err(error) = &said {
+            out.error(&error.to_string());
+        }
+        return said.is_ok();
+    }
+    if !session.authenticated || !guest.is_welcome {
+        out.error("NOAUTH Authentication required.");
+        return false;
+    }
     let running = &shared.scripts.running;
-    if !is_known {
-        return "-NOAUTH Authentication required.\r\n".to_owned();
+    let full_name = entry.map_or("", |entry| &*entry.full_name);
+    let ends_function = match full_name.split_once('|') {
+        Some((_, "kill")) if args.len() == 2 => container(shared, args),
+        _ => None,
+    };
+    let is_shutdown = name == "shutdown" && args.len() == 2 && args.is(1, "NOSAVE");
+    if let Some(entry) = entry.filter(|_| ends_function.is_some() || is_shutdown)
+        && let Err(denial) = acl::check(session, entry, args)
+    {
+        let denied = denial.error(session.user().name(), entry);
+        out.error(&denied.to_string());
+        return false;
     }
-    let is_kill = args.len() == 2 && args.is(1, "KILL");
-    if is_kill && (args.is(0, "SCRIPT") || args.is(0, "FUNCTION")) {
-        return match running.end(args.is(0, "FUNCTION")) {
-            Ok(()) => "+OK\r\n".to_owned(),
-            Err(error) => format!("-{error}\r\n"),
-        };
-    }
-    if args.is(0, "SHUTDOWN") && args.len() == 2 && args.is(1, "NOSAVE") {
+    if is_shutdown {
         shared.shut_down();
-        return String::new();
+        return false;
+    }
+    if let Some(is_function) = ends_function {
+        match running.end(is_function) {
+            Ok(()) => out.ok(),
+            Err(error) => out.error(&error.to_string()),
+        }
+        return false;
     }
     let is_function = running
         .slow
         .lock()
         .as_ref()
         .is_some_and(|slow| slow.is_function);
-    let text = if is_function {
+    out.error(if is_function {
         BUSY_FUNCTION
     } else {
         BUSY_SCRIPT
+    });
+    false
+}
+
+/// Whether the first word is FUNCTION's, rather than SCRIPT's; nothing where it is neither.
+fn container(shared: &Shared, args: Args<'_>) -> Option<bool> {
+    match shared.keys.table.find(args.at(0))?.command.name {
+        "function" => Some(true),
+        "script" => Some(false),
+        _ => None,
+    }
+}
+
+/// AUTH, HELLO, RESET and QUIT, in a session that lasts as long as the script does.
+fn introduce(
+    name: &str,
+    args: Args<'_>,
+    shared: &Shared,
+    session: &mut Session,
+    out: &mut Writer<'_>,
+) -> Result<(), CommandError> {
+    let users = &shared.users;
+    let log_in = |session: &mut Session, user: &[u8], password: &[u8]| {
+        let known = users.authenticate(user, password).ok_or(WRONG_PASSWORD)?;
+        session.authenticated = true;
+        session.set_user(known);
+        Ok::<(), CommandError>(())
     };
-    format!("-{text}\r\n")
+    match name {
+        "auth" => {
+            let (user, password) = login_of(args, users)?;
+            log_in(session, user, password)?;
+            out.ok();
+        }
+        "hello" => {
+            let hello = Hello::parse(args, session.protocol)?;
+            if let Some((user, password)) = hello.login {
+                log_in(session, user, password)?;
+            }
+            if !session.authenticated {
+                return Err(HELLO_UNKNOWN);
+            }
+            session.protocol = hello.protocol;
+            hello.welcome(session.id.number, out);
+        }
+        "reset" => {
+            session.authenticated = users.is_open();
+            session.set_user(users.default_user());
+            session.protocol = Protocol::Resp2;
+            out.simple("RESET");
+        }
+        _ => {
+            session.closing = true;
+            out.ok();
+        }
+    }
+    Ok(())
 }

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use resp::{Args, Output, Protocol, Range, Writer};
 
 use super::api::push_word;
-use super::busy::{self, Newcomers};
+use super::busy::{self, Guests};
 use super::convert::{Names, Reply, Results};
 use super::current::{self, Calls};
 use super::functions;
@@ -333,7 +333,7 @@ fn run(
         has_written: false,
         is_noted: false,
         is_long: false,
-        newcomers: Newcomers::default(),
+        guests: Guests::default(),
     };
     let result = current::with_calls(&mut script, || state.run(function, arguments));
     let is_resp3 = script.session.protocol == Protocol::Resp3;
@@ -388,7 +388,7 @@ struct Call<'r, 'c, 'n> {
     /// Whether it has been looked at before.
     is_long: bool,
     /// Who connected since it is slow.
-    newcomers: Newcomers,
+    guests: Guests,
 }
 
 impl Call<'_, '_, '_> {
@@ -486,8 +486,10 @@ impl Call<'_, '_, '_> {
         if !self.is_long {
             return;
         }
+        if let Some(host) = self.cx.host.as_any().downcast_mut::<ThreadHost>() {
+            busy::hand_over(host, &mut self.guests);
+        }
         let host = ThreadHost::of(self.cx);
-        busy::hand_over(host, &mut self.newcomers);
         let running = &host.shared.scripts.running;
         running.is_long.store(false, Ordering::Release);
         if self.is_noted {
@@ -604,7 +606,7 @@ impl Calls for Call<'_, '_, '_> {
         if let Some(slow) = &mut *running.slow.lock() {
             slow.has_written = self.has_written;
         }
-        busy::look(host, &mut self.newcomers);
+        busy::look(host, &mut self.guests);
         if running.kill.load(Ordering::Acquire) && !self.has_written {
             let kind = if self.is_function {
                 "FUNCTION"

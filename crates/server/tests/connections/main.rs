@@ -5,6 +5,7 @@
 
 mod ahead;
 mod blocking;
+mod busy;
 mod client_memory;
 mod hostile;
 mod limits;
