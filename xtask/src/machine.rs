@@ -74,6 +74,15 @@ pub fn packages() -> StepResult {
     Ok(Done::Ran)
 }
 
+/// Installs the browser that opens the pages of reports in a test.
+pub fn browser() -> StepResult {
+    let names = ["chromium-headless-shell", "chromium", "google-chrome"];
+    if !names.into_iter().any(on_path) {
+        apt(&["chromium"])?;
+    }
+    Ok(Done::Ran)
+}
+
 /// Makes the virtual environment and brings its packages up to date.
 pub fn python_packages() -> StepResult {
     if !python().is_file()

@@ -11,6 +11,8 @@ use crate::tool::{Tool, benchmark, cli, on_path, python, root, server, target};
 
 /// Requests a row of the walk-through's benchmark: some ten seconds for all of them.
 const WALK_REQUESTS: u32 = 20_000;
+/// The same on the real Redis, where the tools are what is tested.
+const WALK_REQUESTS_ON_REDIS: u32 = 5_000;
 
 /// The tools that Redis has.
 pub const THEIRS: [&str; 2] = ["redis-cli", "redis-benchmark"];
@@ -20,6 +22,7 @@ pub fn all(report: &mut Report, fuzz_seconds: u32) {
     report.must("packages", machine::packages);
     report.step("python", machine::python_packages);
     report.step("peers", machine::peers);
+    report.step("browser", machine::browser);
     report.must("build", build);
     report.step("tests", tests);
     report.step("doc tests", doc_tests);
@@ -29,9 +32,15 @@ pub fn all(report: &mut Report, fuzz_seconds: u32) {
     report.step("node packages", machine::node_packages);
     report.step("frameworks", || pytest("tests/frameworks"));
     let ours = [cli(), benchmark()].map(|path| path.to_string_lossy().into_owned());
-    for (threads, tools) in [(1, THEIRS), (2, [&*ours[0], &*ours[1]])] {
-        report.step(&format!("walk-through, threads {threads}"), || {
-            walkthrough(threads, tools)
+    for (whose, tools) in [
+        ("Redis's tools", THEIRS),
+        ("our tools", [&*ours[0], &*ours[1]]),
+    ] {
+        report.step(&format!("walk-through, {whose}, our server"), || {
+            walkthrough(tools)
+        });
+        report.step(&format!("walk-through, {whose}, redis-8.10"), || {
+            walkthrough_on_redis(tools)
         });
     }
 }
@@ -49,7 +58,10 @@ fn tests() -> StepResult {
         true => "cargo nextest run --workspace --no-fail-fast",
         false => "cargo test --workspace --no-fail-fast --all-targets",
     };
-    Tool::new(runner).env("TIDEMILL_SERVER", server()).run()?;
+    Tool::new(runner)
+        .env("TIDEMILL_SERVER", server())
+        .env("TIDEMILL_NEEDS_BROWSER", "1")
+        .run()?;
     Ok(Done::Ran)
 }
 
@@ -95,13 +107,24 @@ fn pytest(tests: &str) -> StepResult {
     Ok(Done::Ran)
 }
 
-/// With Redis's command line tool or ours.
-fn walkthrough(threads: u32, tools: [&str; 2]) -> StepResult {
+/// On our server: on one thread with Redis's tools, on two with ours.
+fn walkthrough(tools: [&str; 2]) -> StepResult {
+    let threads = if tools == THEIRS { 1 } else { 2 };
     let command = format!(
         "{} --port {{port}} --dir {{dir}} --threads {threads}",
         server().display()
     );
     walk(&command, tools, WALK_REQUESTS)?;
+    Ok(Done::Ran)
+}
+
+/// On the real Redis, where it is installed.
+fn walkthrough_on_redis(tools: [&str; 2]) -> StepResult {
+    let Some(redis) = machine::oracle() else {
+        return Ok(Done::Skipped("no redis-8.10 on this machine".to_owned()));
+    };
+    let command = format!("{} --port {{port}} --dir {{dir}}", redis.display());
+    walk(&command, tools, WALK_REQUESTS_ON_REDIS)?;
     Ok(Done::Ran)
 }
 

@@ -119,7 +119,8 @@ fn every_preset_makes_its_page() {
     }
 }
 
-/// Opens the page in a browser, where one is installed: it shows what it should.
+/// Opens the page in a browser, where one is installed: it shows what it should. `cargo xtask
+/// test` installs one, and says so in the environment.
 fn browse(page: &Path, json: &serde_json::Value) {
     let browsers = ["chromium-headless-shell", "chromium", "google-chrome"];
     let paths = std::env::var_os("PATH").unwrap_or_default();
@@ -127,6 +128,8 @@ fn browse(page: &Path, json: &serde_json::Value) {
         .flat_map(|dir| browsers.map(|name| dir.join(name)))
         .find(|path| path.is_file());
     let Some(browser) = found else {
+        let needed = std::env::var_os("TIDEMILL_NEEDS_BROWSER").is_some();
+        assert!(!needed, "no Chromium: install Debian's chromium");
         return;
     };
     let output = Command::new(browser)
