@@ -22,7 +22,6 @@ mod pager;
 mod prompt;
 mod render;
 mod session;
-mod tls;
 mod uri;
 mod views;
 mod wait;

@@ -8,9 +8,9 @@
 
 use crate::options::{Options, leading_integer, seconds};
 use crate::out::{complain, io_text};
-use crate::tls::Tls;
 use crate::wait::{self, Woken};
 use client::{Client, Error, Reply};
+use client::{Tls, TlsOptions};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
@@ -146,7 +146,16 @@ impl Session {
                 _ => Family::Any,
             },
             tls: match options.tls {
-                true => Some(Tls::new(options)?),
+                true => Some(Tls::new(&TlsOptions {
+                    insecure: options.insecure,
+                    sni: options.sni.clone(),
+                    cacert: options.cacert.clone(),
+                    cacertdir: options.cacertdir.clone(),
+                    cert: options.cert.clone(),
+                    key: options.key.clone(),
+                    ciphers: options.tls_ciphers.clone(),
+                    ciphersuites: options.tls_ciphersuites.clone(),
+                })?),
                 false => None,
             },
             client: None,

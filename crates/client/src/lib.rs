@@ -16,11 +16,15 @@
 mod connection;
 mod decode;
 mod reply;
+#[cfg(feature = "tls")]
+mod tls;
 mod transport;
 
 pub use connection::{Client, Error};
 pub use decode::{Decoder, ProtocolError};
 pub use reply::Reply;
+#[cfg(feature = "tls")]
+pub use tls::{Tls, TlsOptions, TlsStream};
 pub use transport::Transport;
 
 /// Encodes a command as servers read it: an array of bulk strings.

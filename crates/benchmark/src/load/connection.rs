@@ -75,7 +75,10 @@ impl Connection {
 
     /// Whether everything that was to be sent has been.
     pub fn is_flushed(&self) -> bool {
-        self.written == self.batch.used && self.greeting.is_empty() && !self.is_connecting
+        self.written == self.batch.used
+            && self.greeting.is_empty()
+            && !self.is_connecting
+            && !self.socket.is_behind()
     }
 
     /// Writes what the socket takes.
@@ -99,6 +102,10 @@ impl Connection {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Wrote::All)
+        match self.socket.is_behind().then(|| self.socket.flush()) {
+            Some(Err(error)) if error.kind() != ErrorKind::WouldBlock => Err(error),
+            Some(Err(_)) => Ok(Wrote::Part),
+            None | Some(Ok(())) => Ok(Wrote::All),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Where the load goes: an address, and what every connection says first.
 
-use client::{Client, Reply, encode};
+use client::{Client, Reply, Tls, TlsStream, Transport, encode};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -31,7 +31,7 @@ impl std::fmt::Display for Address {
 }
 
 /// A server and the session that each connection wants with it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Target {
     /// Where it listens.
     pub address: Address,
@@ -45,6 +45,8 @@ pub struct Target {
     pub is_resp3: bool,
     /// Have the server track what is read.
     pub tracking: bool,
+    /// Encrypts connections over TCP.
+    pub tls: Option<Tls>,
 }
 
 impl Target {
@@ -57,6 +59,7 @@ impl Target {
             db: 0,
             is_resp3: false,
             tracking: false,
+            tls: None,
         }
     }
 
@@ -67,7 +70,7 @@ impl Target {
         let rest = match uri.split_once("://") {
             Some(("redis" | "valkey" | "tcp" | "tidemill", rest)) => rest,
             Some(("rediss" | "valkeys", _)) => {
-                return Err(format!("{uri}: TLS is not supported yet"));
+                return Err(format!("{uri}: for TLS give --tls and a URI of redis"));
             }
             _ => return Err(wrong()),
         };
@@ -142,10 +145,16 @@ impl Target {
     /// A client for what is asked beside the load, logged in; the error is one line for the user.
     pub fn client(&self) -> Result<Client, String> {
         let made = match &self.address {
+            Address::Tcp(..) if self.tls.is_some() => {
+                return self.greeted(Client::over(self.over_tls(&self.resolve()?)?));
+            }
             Address::Tcp(host, port) => Client::connect((host.as_str(), *port)),
             Address::Unix(path) => Client::connect_unix(path),
         };
-        let mut client = made.map_err(|error| self.unreachable(&error.to_string()))?;
+        self.greeted(made.map_err(|error| self.unreachable(&error.to_string()))?)
+    }
+
+    fn greeted(&self, mut client: Client) -> Result<Client, String> {
         for greeting in self.greetings() {
             match client.call(&greeting) {
                 Ok(Reply::Error(text)) => {
@@ -176,6 +185,7 @@ impl Target {
     pub fn connect(&self, at: &Resolved) -> Result<Socket, String> {
         let failed = |error: std::io::Error| self.unreachable(&plain(&error));
         let mut socket = match at {
+            Resolved::Tcp(_) if self.tls.is_some() => Socket::Tls(Box::new(self.over_tls(at)?)),
             Resolved::Tcp(address) => {
                 let socket = TcpStream::connect_timeout(address, PATIENCE).map_err(failed)?;
                 socket.set_nodelay(true).map_err(failed)?;
@@ -195,6 +205,21 @@ impl Target {
         }
         socket.set_nonblocking().map_err(failed)?;
         Ok(socket)
+    }
+
+    /// An encrypted connection; shaking hands may wait.
+    fn over_tls(&self, at: &Resolved) -> Result<TlsStream, String> {
+        let failed = |error: std::io::Error| self.unreachable(&plain(&error));
+        let (Resolved::Tcp(address), Some(tls), Address::Tcp(host, _)) =
+            (at, &self.tls, &self.address)
+        else {
+            return Err(self.unreachable("TLS is for TCP"));
+        };
+        let socket = TcpStream::connect_timeout(address, PATIENCE).map_err(failed)?;
+        socket.set_nodelay(true).map_err(failed)?;
+        socket.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+        tls.connect(host, socket)
+            .map_err(|why| self.unreachable(&why))
     }
 
     fn await_greeting(&self, socket: &mut Socket, replies: u64) -> Result<(), String> {
@@ -225,6 +250,12 @@ impl Target {
                 let socket = UnixStream::connect(path)?;
                 socket.set_nonblocking(true)?;
                 Ok(Socket::Unix(socket))
+            }
+            Resolved::Tcp(_) if self.tls.is_some() => {
+                let socket = self.over_tls(at).map_err(std::io::Error::other)?;
+                let socket = Socket::Tls(Box::new(socket));
+                socket.set_nonblocking()?;
+                Ok(socket)
             }
             Resolved::Tcp(address) => {
                 let family = match address {
@@ -296,13 +327,26 @@ pub enum Socket {
     Tcp(TcpStream),
     /// In the file system.
     Unix(UnixStream),
+    /// Over TCP, encrypted.
+    Tls(Box<TlsStream>),
 }
 
 impl Socket {
+    /// Whether a read takes less than what has come: the rest gives no event of its own.
+    pub fn keeps_read(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+
+    /// Whether bytes that were written have not gone out.
+    pub fn is_behind(&self) -> bool {
+        matches!(self, Self::Tls(socket) if socket.is_behind())
+    }
+
     fn set_nonblocking(&self) -> std::io::Result<()> {
         match self {
             Self::Tcp(socket) => socket.set_nonblocking(true),
             Self::Unix(socket) => socket.set_nonblocking(true),
+            Self::Tls(socket) => Transport::set_nonblocking(socket.as_ref(), true),
         }
     }
 }
@@ -312,6 +356,7 @@ impl AsFd for Socket {
         match self {
             Self::Tcp(socket) => socket.as_fd(),
             Self::Unix(socket) => socket.as_fd(),
+            Self::Tls(socket) => socket.as_fd(),
         }
     }
 }
@@ -321,6 +366,7 @@ impl Read for Socket {
         match self {
             Self::Tcp(socket) => socket.read(buf),
             Self::Unix(socket) => socket.read(buf),
+            Self::Tls(socket) => socket.read(buf),
         }
     }
 }
@@ -330,11 +376,15 @@ impl Write for Socket {
         match self {
             Self::Tcp(socket) => socket.write(buf),
             Self::Unix(socket) => socket.write(buf),
+            Self::Tls(socket) => socket.write(buf),
         }
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
+        match self {
+            Self::Tls(socket) => socket.flush(),
+            Self::Tcp(_) | Self::Unix(_) => Ok(()),
+        }
     }
 }
 

@@ -477,23 +477,27 @@ impl<'a> Thread<'a> {
         if !flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
             return Ok(());
         }
-        let connection = &mut self.connections[index];
-        let count = match connection.socket.read(buf) {
-            Ok(0) => return self.broken(index, "Server closed the connection"),
-            Ok(count) => count,
-            Err(error)
-                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
-            {
+        loop {
+            let connection = &mut self.connections[index];
+            let count = match connection.socket.read(buf) {
+                Ok(0) => return self.broken(index, "Server closed the connection"),
+                Ok(count) => count,
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+                {
+                    return Ok(());
+                }
+                Err(error) => return self.broken(index, &plain(&error)),
+            };
+            let now = self.now();
+            self.account(index, &buf[..count], now)?;
+            if self.schedule.is_none() {
+                self.refill(index, now)?;
+            }
+            if !self.connections[index].socket.keeps_read() || self.is_over {
                 return Ok(());
             }
-            Err(error) => return self.broken(index, &plain(&error)),
-        };
-        let now = self.now();
-        self.account(index, &buf[..count], now)?;
-        if self.schedule.is_none() {
-            self.refill(index, now)?;
         }
-        Ok(())
     }
 
     /// Counts the replies in what was read.

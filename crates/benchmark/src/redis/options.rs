@@ -3,6 +3,7 @@
 use crate::load::{Address, Target};
 use clap::error::{ContextKind, ContextValue};
 use clap::{ArgAction, Parser};
+use client::{Tls, TlsOptions};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -15,7 +16,6 @@ const PIPELINE_MAX: usize = 1_000_000;
 /// The longest payload: the longest string that servers take.
 const DATA_BYTES_MAX: usize = 512 << 20;
 /// What is not there yet; said instead of being left out in silence.
-const NO_TLS: &str = "TLS is not supported yet";
 const NO_CLUSTER: &str = "cluster mode is not supported yet";
 
 #[derive(Debug, Parser)]
@@ -175,9 +175,6 @@ pub fn parse(args: &[String]) -> Result<Options, ExitCode> {
 }
 
 fn checked(line: Line) -> Result<Options, String> {
-    if line.tls {
-        return Err(NO_TLS.to_owned());
-    }
     if line.cluster {
         return Err(NO_CLUSTER.to_owned());
     }
@@ -205,6 +202,18 @@ fn checked(line: Line) -> Result<Options, String> {
     };
     if let Some(uri) = &line.uri {
         target.apply_uri(uri)?;
+    }
+    if line.tls {
+        target.tls = Some(Tls::new(&TlsOptions {
+            insecure: line.insecure,
+            sni: line.sni,
+            cacert: line.cacert,
+            cacertdir: line.cacertdir,
+            cert: line.cert,
+            key: line.key,
+            ciphers: line.tls_ciphers,
+            ciphersuites: line.tls_ciphersuites,
+        })?);
     }
     let lower = |tests: String| tests.split(',').map(str::to_ascii_lowercase).collect();
     Ok(Options {
@@ -263,7 +272,10 @@ Options:
  -I                 Only open connections, and hold them
  -x                 Read the last argument of COMMAND from standard input
  --seed <num>       Seed of the random numbers
- --cluster, --tls   Not supported yet: said, and nothing is run
+ --tls              Encrypt connections; with it go --cacert <file>, --cacertdir <dir> (else the
+                    system's certificates), --cert <file> and --key <file>, --sni <host>,
+                    --insecure, --tls-ciphers <list> and --tls-ciphersuites <list>
+ --cluster          Not supported yet: said, and nothing is run
  --help             This text
  --version          The version
 
@@ -300,14 +312,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_refused() {
-        for line in [
-            "x --nosuch",
-            "x -n",
-            "x -n x",
-            "x --tls",
-            "x --cluster",
-            "x --rate 0",
-        ] {
+        for line in ["x --nosuch", "x -n", "x -n x", "x --cluster", "x --rate 0"] {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
             assert!(parse(&words).is_err(), "{line}");
         }

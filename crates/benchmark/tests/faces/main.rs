@@ -7,4 +7,5 @@ mod messages;
 mod open_loop;
 mod redis;
 mod report;
+mod tls;
 mod tool;

@@ -165,7 +165,10 @@ fn a_server_that_cannot_be_used_is_one_line() {
         (format!("-p {port} -a wrong"), "WRONGPASS"),
         (format!("memtier -p {port} -a wrong"), "WRONGPASS"),
         (format!("-p {port} -n 10 -t get"), "NOAUTH"),
-        (format!("-p {port} --tls"), "TLS is not supported yet"),
+        (
+            format!("-p {port} --cluster"),
+            "cluster mode is not supported yet",
+        ),
     ] {
         let output = run(&line);
         let text = String::from_utf8_lossy(&output.stderr).into_owned();

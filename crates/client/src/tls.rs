@@ -3,9 +3,7 @@
 //! Unlike Redis's tool this one also checks that the certificate is for the host it connects to,
 //! or for the name that `--sni` gives.
 
-use crate::options::Options;
-use crate::out::io_text;
-use client::Transport;
+use crate::Transport;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
@@ -20,6 +18,27 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What a user says about encryption: files, names, and whom to trust.
+#[derive(Clone, Debug, Default)]
+pub struct TlsOptions {
+    /// Trust everyone.
+    pub insecure: bool,
+    /// The name that the server's certificate must be for, instead of the host's.
+    pub sni: Option<String>,
+    /// A file of trusted certificates.
+    pub cacert: Option<String>,
+    /// A folder of trusted certificates.
+    pub cacertdir: Option<String>,
+    /// Our own certificate, with `key`.
+    pub cert: Option<String>,
+    /// The private key of `cert`.
+    pub key: Option<String>,
+    /// The suites of TLS 1.2, by the names of rustls or OpenSSL, best first.
+    pub ciphers: Option<String>,
+    /// The same of TLS 1.3.
+    pub ciphersuites: Option<String>,
+}
+
 /// How to encrypt connections.
 #[derive(Clone, Debug)]
 pub struct Tls {
@@ -29,7 +48,7 @@ pub struct Tls {
 
 impl Tls {
     /// From the command line; the error is a line for people.
-    pub fn new(options: &Options) -> Result<Self, String> {
+    pub fn new(options: &TlsOptions) -> Result<Self, String> {
         let mut provider = rustls::crypto::ring::default_provider();
         choose_suites(options, &mut provider.cipher_suites)?;
         let provider = Arc::new(provider);
@@ -68,21 +87,22 @@ impl Tls {
         let mut connection = ClientConnection::new(Arc::clone(&self.config), name)
             .map_err(|error| error.to_string())?;
         while connection.is_handshaking() {
-            connection
-                .complete_io(&mut socket)
-                .map_err(|error| io_text(&error))?;
+            connection.complete_io(&mut socket).map_err(|error| {
+                let text = error.to_string();
+                text.split(" (os error").next().unwrap_or(&text).to_owned()
+            })?;
         }
         Ok(TlsStream(StreamOwned::new(connection, socket)))
     }
 }
 
 /// Leaves the named suites, in their order; a list for one version leaves the other's as it is.
-fn choose_suites(options: &Options, suites: &mut Vec<SupportedCipherSuite>) -> Result<(), String> {
+fn choose_suites(
+    options: &TlsOptions,
+    suites: &mut Vec<SupportedCipherSuite>,
+) -> Result<(), String> {
     let all = suites.clone();
-    for (list, of_13) in [
-        (&options.tls_ciphers, false),
-        (&options.tls_ciphersuites, true),
-    ] {
+    for (list, of_13) in [(&options.ciphers, false), (&options.ciphersuites, true)] {
         let Some(list) = list else { continue };
         let of_version = |suite: &SupportedCipherSuite| suite.tls13().is_some() == of_13;
         let names = list.split(':').map(plain_name);
@@ -117,7 +137,7 @@ fn plain_name(name: &str) -> String {
     }
 }
 
-fn trusted(options: &Options) -> Result<RootCertStore, String> {
+fn trusted(options: &TlsOptions) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     let mut add = |certificates: Vec<CertificateDer<'static>>| {
         roots.add_parsable_certificates(certificates);
@@ -195,6 +215,13 @@ impl ServerCertVerifier for Anyone {
 /// An encrypted stream.
 #[derive(Debug)]
 pub struct TlsStream(StreamOwned<ClientConnection, TcpStream>);
+
+impl TlsStream {
+    /// Whether bytes that were written still wait for the socket to take them.
+    pub fn is_behind(&self) -> bool {
+        self.0.conn.wants_write()
+    }
+}
 
 impl Read for TlsStream {
     fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
