@@ -5,6 +5,7 @@
 
 use crate::load::{Address, Target};
 use clap::{ArgAction, Parser};
+use client::{Tls, TlsOptions};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -154,9 +155,24 @@ pub struct Line {
     /// Exponent of Z
     #[arg(long, default_value_t = 1.0)]
     pub key_zipf_exp: f64,
-    /// Not supported yet: said, and nothing is run
+    /// Encrypt connections
     #[arg(long)]
     pub tls: bool,
+    /// Our certificate, with --key
+    #[arg(long, value_name = "FILE")]
+    pub cert: Option<String>,
+    /// The private key of --cert
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<String>,
+    /// Trusted certificates; the system's if not given
+    #[arg(long, value_name = "FILE")]
+    pub cacert: Option<String>,
+    /// Trust every server
+    #[arg(long)]
+    pub tls_skip_verify: bool,
+    /// The name that the server's certificate must be for
+    #[arg(long, value_name = "STRING")]
+    pub sni: Option<String>,
     /// This text
     #[arg(long, action = ArgAction::Help)]
     pub help: Option<bool>,
@@ -247,9 +263,6 @@ impl Line {
     /// Checks what the types do not; the target, and the patterns of SETs and GETs.
     pub fn checked(&self) -> Result<(Target, [Pattern; 2]), String> {
         let wrong = |what: &str| Err(format!("error: {what}"));
-        if self.tls {
-            return wrong("TLS is not supported yet");
-        }
         if self.threads == 0 || self.clients == 0 || self.pipeline == 0 || self.run_count == 0 {
             return wrong("threads, clients, pipeline and run-count must be at least 1");
         }
@@ -317,6 +330,16 @@ impl Line {
         }
         if let Some(uri) = &self.uri {
             target.apply_uri(uri)?;
+        }
+        if self.tls {
+            target.tls = Some(Tls::new(&TlsOptions {
+                insecure: self.tls_skip_verify,
+                sni: self.sni.clone(),
+                cacert: self.cacert.clone(),
+                cert: self.cert.clone(),
+                key: self.key.clone(),
+                ..TlsOptions::default()
+            })?);
         }
         Ok((target, patterns))
     }

@@ -82,7 +82,15 @@ fn a_load_over_tls_is_exact_and_whole() {
     printed(&format!("{tls} --rate 500 -n 100 -t lpush"));
     assert_eq!(calls(&server, "lpush"), 100);
 
+    let before = calls(&server, "get");
+    printed(&format!(
+        "memtier -p {port} --tls --cacert {ca} --sni example.test -t 1 -c 2 -n 11 --ratio 0:1 \
+         --hide-histogram"
+    ));
+    assert_eq!(calls(&server, "get") - before, 22);
+
     for wrong in [
+        format!("memtier -p {port} --tls --cacert {ca} -n 1"),
         format!("-p {port} --tls --cacert {ca} -q -n 1"),
         format!("-p {port} --tls --cacert /nosuch -q -n 1"),
         format!("-p {port} -q -n 1"),
