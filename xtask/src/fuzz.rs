@@ -9,12 +9,16 @@ use crate::steps::{Done, StepResult};
 use crate::test::HOST;
 use crate::tool::{Tool, root, target};
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 const FLAGS: &str = "--cfg=fuzzing -Zsanitizer=address -Cdebug-assertions -Coverflow-checks \
                      -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
                      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
                      -Cllvm-args=-sanitizer-coverage-pc-table \
                      -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
+
+/// Targets that run at the same time.
+const LANES: usize = 2;
 
 /// The names of the targets, sorted.
 fn targets() -> Result<Vec<String>, String> {
@@ -58,13 +62,24 @@ pub fn short(seconds: u32) -> StepResult {
         return machine::no_nightly();
     }
     build()?;
-    let mut failed = Vec::new();
-    for name in targets()? {
-        if let Err(problem) = execute(&name, seconds) {
-            eprintln!("{problem}");
-            failed.push(name);
+    let names = targets()?;
+    let failed = Mutex::new(Vec::new());
+    // Each takes one core.
+    std::thread::scope(|scope| {
+        for lane in names.chunks(names.len().div_ceil(LANES).max(1)) {
+            let failed = &failed;
+            scope.spawn(move || {
+                for name in lane {
+                    if let Err(problem) = execute(name, seconds) {
+                        eprintln!("{problem}");
+                        let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                        failed.push(name.clone());
+                    }
+                }
+            });
         }
-    }
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
     match failed.is_empty() {
         true => Ok(Done::Ran),
         false => Err(format!(
