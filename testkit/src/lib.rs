@@ -16,6 +16,7 @@
 //! protocol can read it, write it and paste it from a terminal.
 #![forbid(unsafe_code)]
 
+mod folder;
 mod in_process;
 mod live;
 mod pattern;
@@ -27,6 +28,7 @@ mod script;
 pub mod serial;
 
 pub use client::Reply;
+pub use folder::Folder;
 pub use in_process::{InProcess, Logged};
 pub use live::{Live, Server, oracle, our_server, peer};
 pub use play::{Failure, Target, play};

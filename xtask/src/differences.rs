@@ -49,6 +49,8 @@ pub fn begin() -> Playing {
     if machine::oracle().is_none() {
         return Playing(None);
     }
+    // What another run left is not this one's.
+    let _ = std::fs::remove_file(log());
     Playing(Some(std::thread::spawn(|| {
         build()?;
         player(SEED, MINUTES, AGAINST, &[]).run_logged(&log())

@@ -2,32 +2,7 @@
 
 use crate::tool::{calls, printed, run};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use std::path::PathBuf;
-use testkit::Server;
-
-/// Files with certificates and keys, gone when this is.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        let path = std::env::temp_dir().join(format!("tidemill-load-tls-{}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a folder");
-        Self(path)
-    }
-
-    fn file(&self, name: &str, text: &str) -> String {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).expect("a file");
-        path.to_str().expect("a plain path").to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What cannot be removed is left to the system.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use testkit::{Folder, Server};
 
 fn free_port() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -40,7 +15,7 @@ fn a_load_over_tls_is_exact_and_whole() {
     let Some(program) = testkit::our_server() else {
         return;
     };
-    let folder = Folder::new();
+    let folder = Folder::new("load-tls");
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority =

@@ -9,32 +9,8 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::path::PathBuf;
 use std::sync::Arc;
-
-/// Files with certificates and keys, gone when this is.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("tidemill-cli-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a folder");
-        Self(path)
-    }
-
-    fn file(&self, name: &str, text: &str) -> String {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).expect("a file");
-        path.to_str().expect("a plain path").to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What cannot be removed is left to the system.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use testkit::Folder;
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
 

@@ -31,9 +31,11 @@ const INTSET_ENTRIES_MAX: usize = 1 << 30;
 
 /// The most integers that are kept in order where Redis has a table.
 const MANY_INTS_MAX: usize = 4096;
-/// What the cursors of [`Set::scan`] have above the next integer: they are never 0, and few have
-/// more bits than the numbers of all clients.
-const CURSOR_BIAS: i64 = (1 << 31) + 1;
+/// The mark of a cursor that says an integer, not a place in a table: those have 48 bits. With it
+/// a cursor has no more bits than the numbers of all clients.
+const SAYS_INTEGER: u64 = 1 << 48;
+/// What such a cursor has above its integer, which takes four bytes.
+const CURSOR_BIAS: i64 = 1 << 31;
 
 /// A set.
 pub struct Set {
@@ -326,7 +328,15 @@ impl Set {
     /// are given whole, whatever the cursor.
     pub fn scan<'s>(&'s self, cursor: u64, count: usize, mut each: impl FnMut(Entry<'s>)) -> u64 {
         match &self.form {
-            Form::Table(table) => table.scan(cursor, count, |entry| each(Entry::Bytes(entry.key))),
+            Form::Table(table) => {
+                // Begun before it was a table, which has another order: begun again.
+                let place = if cursor & SAYS_INTEGER == 0 {
+                    cursor
+                } else {
+                    0
+                };
+                table.scan(place, count, |entry| each(Entry::Bytes(entry.key)))
+            }
             Form::Many(ints) => scan_ints(ints, cursor, count, each),
             _ => {
                 self.iter().for_each(each);
@@ -436,7 +446,7 @@ fn add(table: &mut PackedTable, member: &[u8], seed: &Seed) -> bool {
 /// goes in between, those that stay are all met. Where some take eight bytes, no cursor could say
 /// which, and all are given at once.
 fn scan_ints<'s>(ints: &Intset, cursor: u64, count: usize, mut each: impl FnMut(Entry<'s>)) -> u64 {
-    let next = i64::try_from(cursor).unwrap_or(i64::MAX) - CURSOR_BIAS;
+    let next = i64::try_from(cursor & (SAYS_INTEGER - 1)).unwrap_or(0) - CURSOR_BIAS;
     let (from, count) = match cursor {
         _ if ints.is_wide() => (0, usize::MAX),
         0 => (0, count),
@@ -447,7 +457,7 @@ fn scan_ints<'s>(ints: &Intset, cursor: u64, count: usize, mut each: impl FnMut(
         .take(count)
         .for_each(|int| each(Entry::Int(int)));
     rest.next()
-        .map_or(0, |next| (next + CURSOR_BIAS).unsigned_abs())
+        .map_or(0, |next| SAYS_INTEGER | (next + CURSOR_BIAS).unsigned_abs())
 }
 
 fn ints_max(settings: &Settings) -> usize {

@@ -215,6 +215,7 @@ impl<L: RawLock> EventLoop<'_, L> {
             self.executor
                 .end(&self.settings, &mut self.host, self.now_ms);
             self.host.client = None;
+            self.sync_monitor(&connection);
             connection.publish(self.now_ms);
             match connection.tls {
                 None => self.put_back::<false>(connection),
@@ -383,8 +384,7 @@ impl<L: RawLock> EventLoop<'_, L> {
 
     /// Runs INFO for somebody who is no client.
     fn tell_info(&mut self, asker: &crate::metrics::Asker) {
-        let number = self.shared.next_client.fetch_add(1, Ordering::Relaxed);
-        let thread = self.host.thread;
+        let (thread, number) = (self.host.thread, 0);
         let mut session = Session::new(ClientId { thread, number }, true);
         let words = OwnedArgs::from_words([&b"INFO"[..], b"everything"]);
         let keyspace = self.executor.keyspace();

@@ -11,7 +11,8 @@
 //! ([`Guest`]), and the requests are run again, their replies dropped, when the script is over and
 //! before anything else of that client.
 //!
-//! A client with a request that is half read, or with replies that wait, is left alone.
+//! A client with a request that is half read, or with replies that wait, is left alone, and so is
+//! one with TLS: what its socket has means nothing here.
 //!
 //! # Invariants
 //! - Nothing here touches the keyspace, of which the script holds the locks.
@@ -105,17 +106,19 @@ pub fn look(host: &ThreadHost, guests: &mut Guests) {
         .lock()
         .values()
         .filter(|client| client.id.thread == host.thread && Some(client.id.number) != own)
+        .filter(|client| !client.peer.is_tls)
         .cloned()
         .collect();
+    let mut buf = Vec::with_capacity(PEEK_BYTES);
     for client in clients {
         let relaxed = Ordering::Relaxed;
         let is_idle = client.query_bytes.load(relaxed) == 0
             && client.output_bytes.load(relaxed) == 0
             && client.flags.load(relaxed) & (flag::BLOCKED | flag::CLOSING) == 0;
-        if is_idle {
+        if is_idle && has_said(client.fd, &mut buf) {
             let guest = guests.known.entry(client.id.number);
             let guest = guest.or_insert_with(|| Guest::of(host, &client));
-            serve(client.fd, shared, guest);
+            serve(client.fd, &buf, shared, guest);
         }
     }
     while guests.newcomers.len() < ACCEPTED_MAX {
@@ -138,8 +141,17 @@ pub fn look(host: &ThreadHost, guests: &mut Guests) {
         });
     }
     for newcomer in &mut guests.newcomers {
-        serve(newcomer.socket.as_raw_fd(), shared, &mut newcomer.guest);
+        let fd = newcomer.socket.as_raw_fd();
+        if !newcomer.peer.is_tls && has_said(fd, &mut buf) {
+            serve(fd, &buf, shared, &mut newcomer.guest);
+        }
     }
+}
+
+/// Whether there is anything in a socket's buffer, which is shown and stays there.
+fn has_said(fd: RawFd, buf: &mut Vec<u8>) -> bool {
+    buf.clear();
+    matches!(sys::peek(fd, buf), Ok(1..))
 }
 
 /// The script is over: hands those who came to the loop, and to all what they said.
@@ -164,29 +176,24 @@ pub fn hand_over(host: &mut ThreadHost, guests: &mut Guests) {
         .extend(kept.map(|(number, guest)| (number, guest.kept)));
 }
 
-/// Answers the first whole request in a socket's buffer.
-fn serve(fd: RawFd, shared: &Shared, guest: &mut Guest) {
+/// Answers the first whole request of `buf`, which is what a socket's buffer has.
+fn serve(fd: RawFd, buf: &[u8], shared: &Shared, guest: &mut Guest) {
     if guest.session.closing {
         return;
-    }
-    let mut buf = Vec::with_capacity(PEEK_BYTES);
-    match sys::peek(fd, &mut buf) {
-        Ok(1..) => {}
-        _ => return,
     }
     let limits = Limits {
         bulk_bytes_max: PEEK_BYTES as u64,
         authenticated: guest.session.authenticated,
     };
     let mut batch = Batch::default();
-    let Ok(used) = Decoder::default().decode(&buf, limits, 1, &mut batch) else {
+    let Ok(used) = Decoder::default().decode(buf, limits, 1, &mut batch) else {
         return;
     };
     if batch.is_empty() {
         return;
     }
     let mut out = Output::default();
-    let is_kept = answer(batch.args(0, &buf), shared, guest, &mut out);
+    let is_kept = answer(batch.args(0, buf), shared, guest, &mut out);
     let mut taken = Vec::with_capacity(used);
     taken.reserve_exact(used);
     if sys::read_up_to(fd, &mut taken, used).is_ok() {

@@ -91,7 +91,7 @@ fn many_integers_stay_in_order_under_the_name_of_a_table() {
 fn a_scan_of_many_integers_meets_those_that_stay() {
     let settings = settings();
     let number = |n: i64| n.to_string().into_bytes();
-    for spread in [1, 1 << 20, 1 << 40] {
+    for (spread, becomes_table) in [(1, false), (1 << 20, false), (1 << 40, false), (1, true)] {
         let mut set = Set::new();
         for n in -500..500 {
             set.insert(&number(n * spread), &settings, &SEED);
@@ -103,6 +103,9 @@ fn a_scan_of_many_integers_meets_those_that_stay() {
             });
             // Others come before and behind, odd ones go, and the integers become wider.
             turn += 1;
+            if becomes_table && turn == 30 {
+                set.insert(b"word", &settings, &SEED);
+            }
             set.insert(&number(-700 * spread - turn), &settings, &SEED);
             set.insert(&number(700 * spread + turn % 20), &settings, &SEED);
             set.remove(&number((2 * turn + 1) * spread), &SEED);
@@ -110,12 +113,27 @@ fn a_scan_of_many_integers_meets_those_that_stay() {
             if cursor == 0 {
                 break;
             }
-            assert!(cursor < 1 << 33 && turn < 1000);
+            assert!(cursor < 1 << 53 && turn < 1000);
         }
         for n in (-500..500).filter(|n| n % 2 == 0) {
             assert!(seen.contains(&number(n * spread)), "{n} times {spread}");
         }
     }
+}
+
+#[test]
+fn a_scan_that_began_among_integers_begins_again_in_a_table() {
+    let mut set = of(&["word"]);
+    for n in 0..1000 {
+        set.insert(format!("member:{n}").as_bytes(), &settings(), &SEED);
+    }
+    let page = |cursor| {
+        let mut seen = Vec::new();
+        let next = set.scan(cursor, 10, |entry| seen.push(entry.to_vec()));
+        (seen, next)
+    };
+    assert_ne!(page(1 << 47), page(0));
+    assert_eq!(page(SAYS_INTEGER | 1 << 47), page(0));
 }
 
 #[test]
