@@ -22,7 +22,7 @@ mod write;
 pub use check::check;
 pub use input::Input;
 pub use read::{Error, Key, Options, Part, Problem, Reader, Use, Value};
-pub use save::{SaveError, Saver, save, temporary_name};
+pub use save::{AfterWrite, SaveError, Saver, save, temporary_name};
 pub use write::{About, Encoder, Entry, Uses};
 
 /// The first byte of a part that is no key.

@@ -90,6 +90,10 @@ pub trait StorageFile: io::Read + io::Write + Send {
     /// What the system says.
     fn sync(&mut self) -> io::Result<()>;
 
+    /// Says that `len` bytes from `from` on, which were synced, will not be read soon: the system
+    /// need not keep them in memory.
+    fn forget(&self, _from: u64, _len: u64) {}
+
     /// Bytes in the file.
     ///
     /// # Errors

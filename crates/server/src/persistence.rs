@@ -11,6 +11,7 @@ pub mod backup;
 mod insert;
 mod load;
 pub mod log_thread;
+mod pace;
 mod reading;
 mod replay;
 pub mod snapshot;

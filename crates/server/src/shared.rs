@@ -501,4 +501,9 @@ impl Shared {
             .map(|network| counter(network).get())
             .sum()
     }
+
+    /// Something that changes while clients are active.
+    pub fn activity(&self) -> u64 {
+        self.network_sum(|network| &network.reads)
+    }
 }

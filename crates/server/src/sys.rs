@@ -304,11 +304,43 @@ pub fn interrupts_end(at_once: bool) {
     }
 }
 
+/// How far threads in the background stand behind the others.
+const BACKGROUND_NICE: i32 = 5;
+/// For how long they would run at a time: since Linux 6.12 who asks for longer is interrupted by
+/// those who ask for less as soon as they have something to do, and not milliseconds later.
+const BACKGROUND_SLICE_NS: u64 = 100_000_000;
+
+/// What `sched_setattr` takes: `struct sched_attr` in its first form.
+#[repr(C)]
+#[derive(Default)]
+struct SchedulerAttributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime_ns: u64,
+    deadline_ns: u64,
+    period_ns: u64,
+}
+
 /// Has this thread step back behind others where there are fewer cores than work.
 pub fn step_back() {
-    // SAFETY: the call takes numbers alone; 0 is the calling thread. Where it is refused, all stays
-    // as it is.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 5) };
+    let attributes = SchedulerAttributes {
+        size: size_of::<SchedulerAttributes>() as u32,
+        policy: libc::SCHED_BATCH as u32,
+        nice: BACKGROUND_NICE,
+        runtime_ns: BACKGROUND_SLICE_NS,
+        ..SchedulerAttributes::default()
+    };
+    // SAFETY: the call reads `size` bytes of a live struct; 0 is the calling thread, and no flags.
+    let refused =
+        unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } != 0;
+    if refused {
+        // SAFETY: the call takes numbers alone; 0 is the calling thread. Where it is refused, all
+        // stays as it is.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, BACKGROUND_NICE) };
+    }
 }
 
 /// Fills `bytes` with random bits that nobody can guess.

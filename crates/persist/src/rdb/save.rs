@@ -11,7 +11,10 @@ use super::write::{Encoder, Entry};
 use crate::storage::{Storage, StorageFile};
 
 /// Bytes that are written at once.
-const WRITE_BYTES: usize = 256 * 1024;
+const WRITE_BYTES: usize = 64 * 1024;
+
+/// Is called after each write of so many bytes: to sync the file, or to let others have the core.
+pub type AfterWrite<W> = Box<dyn FnMut(&mut W, usize) -> std::io::Result<()>>;
 
 /// Why no file was written.
 #[derive(Debug)]
@@ -63,6 +66,7 @@ struct Output<W> {
     digest: Option<Digest<'static, u64, Table<16>>>,
     written: u64,
     error: Option<std::io::Error>,
+    after_write: Option<AfterWrite<W>>,
 }
 
 impl<W: Write> Output<W> {
@@ -73,6 +77,11 @@ impl<W: Write> Output<W> {
         if self.error.is_none() {
             self.written += self.buf.len() as u64;
             self.error = self.file.write_all(&self.buf).err();
+            if self.error.is_none()
+                && let Some(after_write) = &mut self.after_write
+            {
+                self.error = after_write(&mut self.file, self.buf.len()).err();
+            }
         }
         self.buf.clear();
     }
@@ -100,10 +109,16 @@ impl<W: Write> Saver<W> {
                 digest: checksum.then(|| CHECKSUM.digest()),
                 written: 0,
                 error: None,
+                after_write: None,
             },
             encoder,
             db: 0,
         }
+    }
+
+    /// Has `after_write` called from now on.
+    pub fn after_write(&mut self, after_write: AfterWrite<W>) {
+        self.to.after_write = Some(after_write);
     }
 
     /// The beginning.

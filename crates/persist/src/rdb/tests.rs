@@ -414,3 +414,30 @@ fn two_files_in_the_making_do_not_touch_each_other() {
         assert_eq!(libraries, [source.to_vec()], "{name}");
     }
 }
+
+#[test]
+fn what_is_done_after_writes_hears_of_every_byte_and_may_fail() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let disk = crate::storage::simulated::Simulated::new(1);
+    let encoder = || Encoder::new(Format::default(), false, Uses::None);
+    static HEARD: AtomicUsize = AtomicUsize::new(0);
+    let source = vec![b'x'; 1 << 20];
+    let len = save(&disk, "whole.rdb", encoder(), true, |saver| {
+        saver.after_write(Box::new(|_, bytes| {
+            HEARD.fetch_add(bytes, Ordering::Relaxed);
+            Ok(())
+        }));
+        for _ in 0..3 {
+            saver.library(&source)?;
+        }
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(HEARD.load(Ordering::Relaxed) as u64, len);
+    let failed = save(&disk, "never.rdb", encoder(), true, |saver| {
+        saver.after_write(Box::new(|_, _| Err(std::io::Error::other("no more"))));
+        saver.library(&source)
+    });
+    assert_eq!(failed.unwrap_err().to_string(), "no more");
+    assert!(disk.bytes("never.rdb").is_none(), "nothing is left of it");
+}

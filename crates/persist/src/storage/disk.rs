@@ -2,8 +2,11 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+
+use rustix::fs::{Advice, fadvise};
 
 use super::{Storage, StorageFile};
 
@@ -117,6 +120,11 @@ impl Storage for Disk {
 impl StorageFile for File {
     fn sync(&mut self) -> io::Result<()> {
         self.sync_data()
+    }
+
+    fn forget(&self, from: u64, len: u64) {
+        // Advice alone: where it is not taken, the memory goes when it is needed.
+        let _ = fadvise(self, from, NonZeroU64::new(len), Advice::DontNeed);
     }
 
     fn len(&self) -> io::Result<u64> {

@@ -116,6 +116,7 @@ pub struct Settings {
     pub dbfilename: Box<[u8]>,
     pub rdbcompression: bool,
     pub rdbchecksum: bool,
+    pub rdb_save_incremental_fsync: bool,
     pub stop_writes_on_bgsave_error: bool,
     /// The server that must understand snapshots.
     pub rdb_format: Format,
@@ -137,6 +138,7 @@ pub struct Settings {
     pub aof_load_corrupt_tail_max_size_bytes: u64,
     pub aof_timestamp_enabled: bool,
     pub aof_use_rdb_preamble: bool,
+    pub aof_rewrite_incremental_fsync: bool,
     // TLS
     pub tls: tls::Settings,
     // Scripts
@@ -351,6 +353,7 @@ impl Settings {
             dbfilename: from.text("dbfilename"),
             rdbcompression: from.on("rdbcompression"),
             rdbchecksum: from.on("rdbchecksum"),
+            rdb_save_incremental_fsync: from.on("rdb-save-incremental-fsync"),
             stop_writes_on_bgsave_error: from.on("stop-writes-on-bgsave-error"),
             rdb_format: match from.choice("tidemill-rdb-format") {
                 1 => Format::Redis7_0,
@@ -375,6 +378,7 @@ impl Settings {
             aof_load_corrupt_tail_max_size_bytes: from.number("aof-load-corrupt-tail-max-size"),
             aof_timestamp_enabled: from.on("aof-timestamp-enabled"),
             aof_use_rdb_preamble: from.on("aof-use-rdb-preamble"),
+            aof_rewrite_incremental_fsync: from.on("aof-rewrite-incremental-fsync"),
             tls: from.tls(),
             busy_reply_threshold_ms: from.number("busy-reply-threshold"),
         }

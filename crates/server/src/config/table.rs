@@ -532,7 +532,7 @@ const SAVING: Group = Group {
         switch("stop-writes-on-bgsave-error", "yes")
             .acts("Whether writes fail after a snapshot could not be written."),
         switch("rdb-save-incremental-fsync", "yes")
-            .accepted("Whether a snapshot goes to the disk little by little."),
+            .acts("Whether a snapshot is synced every 4 MiB, and not at its end alone."),
         switch("rdb-del-sync-files", "no")
             .accepted("Whether snapshots made only for replicas are deleted."),
         choice(
@@ -588,7 +588,7 @@ const APPENDING: Group = Group {
         switch("aof-use-rdb-preamble", "yes")
             .acts("Whether a rewritten file is a snapshot; commands otherwise."),
         switch("aof-rewrite-incremental-fsync", "yes")
-            .accepted("Whether a rewritten file goes to the disk little by little."),
+            .acts("Whether a rewritten file is synced every 4 MiB, and not at its end alone."),
         switch("aof-timestamp-enabled", "no")
             .acts("Whether the file holds times, for going back to one."),
     ],

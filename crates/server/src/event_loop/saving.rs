@@ -29,6 +29,10 @@ pub(super) struct Saving {
     pub is_stalled: bool,
     /// When the next slice may begin while clients are active: Unix microseconds.
     next_us: u64,
+    /// What [`Shared::activity`] was at the last slice.
+    activity: u64,
+    /// When clients were active last, of whichever loop: the core may be theirs, too.
+    active_ms: u64,
 }
 
 impl<L: RawLock> EventLoop<'_, L> {
@@ -43,11 +47,17 @@ impl<L: RawLock> EventLoop<'_, L> {
                 done: 0,
                 is_stalled: false,
                 next_us: 0,
+                activity: self.shared.activity(),
+                active_ms: 0,
             })
         });
         let Some(mut saving) = saving else { return };
         let count = self.own_stripes();
-        let (is_busy, now_us) = (self.is_busy(), sys::unix_us());
+        let activity = self.shared.activity();
+        if std::mem::replace(&mut saving.activity, activity) != activity {
+            saving.active_ms = self.now_ms;
+        }
+        let (is_busy, now_us) = (self.is_busy(saving.active_ms), sys::unix_us());
         if is_busy && now_us < saving.next_us {
             self.saving = Some(saving);
             return;
@@ -86,15 +96,15 @@ impl<L: RawLock> EventLoop<'_, L> {
         }
     }
 
-    /// Whether clients are active.
-    fn is_busy(&self) -> bool {
-        self.now_ms < self.active_ms + BUSY_MS
+    /// Whether clients are active: of this loop, or of any at `active_ms`.
+    fn is_busy(&self, active_ms: u64) -> bool {
+        self.now_ms < self.active_ms.max(active_ms) + BUSY_MS
     }
 
     /// How many milliseconds the next wait may be at most for the sake of a snapshot under way.
     pub(super) fn saving_wait_ms(&self) -> Option<i32> {
         let saving = self.saving.as_ref()?;
-        (!saving.is_stalled).then(|| i32::from(self.is_busy()))
+        (!saving.is_stalled).then(|| i32::from(self.is_busy(saving.active_ms)))
     }
 
     /// Has commands that write refused while the last snapshot failed, or no more.

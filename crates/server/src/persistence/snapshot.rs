@@ -27,6 +27,7 @@ use persist::storage::{Disk, StorageFile};
 use structure::record::RecordRef;
 use structure::stripes::Held;
 
+use super::pace;
 use crate::config::Config;
 use crate::scripting::functions::Snapshot as Functions;
 use crate::shared::Shared;
@@ -310,15 +311,22 @@ pub fn start(
 }
 
 /// What the writer's thread does.
-fn write_all(shared: &Shared, job: &Job, config: &Config, target: Target) {
+fn write_all(shared: &Arc<Shared>, job: &Job, config: &Config, target: Target) {
     crate::sys::step_back();
     let name = match &target {
         Target::Rdb => super::file_name(config),
         Target::AofBase { file, .. } => file.clone(),
     };
+    let syncs = match &target {
+        Target::Rdb => config.rdb_save_incremental_fsync,
+        Target::AofBase { .. } => config.aof_rewrite_incremental_fsync,
+    };
     let about = super::about(shared, !job.is_rdb);
     let encoder = Encoder::new(config.rdb_format, config.rdbcompression, job.uses);
-    let fill = |saver: &mut Saver<_>| fill(saver, &about, job, shared);
+    let fill = |saver: &mut Saver<_>| {
+        saver.after_write(pace::after_write(shared, syncs));
+        fill(saver, &about, job, shared)
+    };
     let result = persist::rdb::save(
         &Disk::new(&config.dir),
         &name,
