@@ -78,6 +78,8 @@ pub struct Effects {
     pub is_full: bool,
     /// Whether the last snapshot failed and writes must wait until one succeeds.
     pub is_unsaved: bool,
+    /// Why writes must wait until the log can be written again.
+    pub unlogged: Option<CommandError>,
 }
 
 impl<'a> Context<'a> {

@@ -64,8 +64,6 @@ pub struct Executor<'k, L: RawLock> {
     retry: VecDeque<(StripeSet, ReadyKey)>,
     /// What is refused at present: [`limits::FULL`], [`limits::UNSAVED`].
     limits: u8,
-    /// What commands that write are answered while the log cannot be written.
-    unlogged: Option<CommandError>,
     /// Effects that nobody has taken yet.
     frames: Frames,
     /// Whether a transaction runs, whose effects are one frame.
@@ -108,7 +106,6 @@ impl<'k, L: RawLock> Executor<'k, L> {
             together: (0, 0),
             retry: VecDeque::new(),
             limits: 0,
-            unlogged: None,
             frames: Frames::default(),
             in_transaction: false,
             is_replaying: false,

@@ -13,9 +13,11 @@
 //! # Invariants
 //! - What was written since the last sync that returned without error is kept in memory, so that it
 //!   can be written again elsewhere.
-//! - After a failed write or sync nothing is known of what was written since the last success: the
-//!   file is cut back to there, and a new increment begins with all that was kept. A sync is never
-//!   tried again as if that told anything.
+//! - After a failed write the file is cut back to the last whole batch, which the system has, and
+//!   goes on there.
+//! - After a failed sync nothing is known of what was written since the last success: all that was
+//!   kept goes to a new increment, and when it is there the old file is cut back to what is surely
+//!   on the disk. A sync is never tried again as if that told anything.
 //! - A new increment is in the manifest before anything in it counts as durable.
 //! - A log without a base ([`Log::open_without_base`]) promises nothing: until it has one, the disk
 //!   holds the manifest of the log before.
@@ -81,6 +83,9 @@ pub enum Event {
     Began(String),
     /// Writing, forcing or beginning a file failed: what, which file, why.
     Failed(&'static str, String, io::Error),
+    /// The file that a rewrite wants for what comes later cannot be made: which one, why. The one
+    /// before goes on.
+    NotTurned(String, io::Error),
     /// What had failed works again; so many frames had waited.
     Recovered(u64),
     /// A base took the place of what was before.
@@ -94,6 +99,9 @@ pub enum Event {
 struct Failure {
     /// When to try again: milliseconds of the owner's clock.
     retry_ms: u64,
+    /// Whether a sync failed, or it is not known which files there are: the file that is written
+    /// cannot go on.
+    is_unsure: bool,
     /// What the system said.
     kind: ErrorKind,
     text: String,
@@ -139,8 +147,13 @@ pub struct Log<S: Storage> {
     turn_at: Option<u64>,
     /// Whether that is a new one even where nothing is in the old one.
     turns_always: bool,
+    /// Whether a base that was made for this turn has every frame taken so far.
+    turn_covers: bool,
     /// The number of the last base that was tried in this life.
     last_base: u64,
+    /// The number of the last increment that a manifest may name though it was not stored for
+    /// certain.
+    last_increment: u64,
     /// The number of the first increment after a turn that no base has followed yet.
     pending: Option<u64>,
     events: Vec<Event>,
@@ -228,7 +241,9 @@ impl<S: Storage> Log<S> {
             failure: None,
             turn_at: None,
             turns_always: false,
+            turn_covers: false,
             last_base: 0,
+            last_increment: 0,
             pending: None,
             events: Vec::new(),
             other_bytes: 0,
@@ -422,7 +437,15 @@ impl<S: Storage> Log<S> {
             let ended = self.durable_bytes + self.recent.len() as u64;
             // One that has nothing in it yet will do.
             if ended > 0 || self.turns_always {
-                self.begin().map_err(|error| ("begin", error))?;
+                let entry = self.next_entry();
+                match self.storage.create(&self.layout.path(&entry.name)) {
+                    Ok(file) => self.adopt(entry, file).map_err(|error| ("begin", error))?,
+                    Err(error) => {
+                        (self.turn_at, self.turns_always) = (None, false);
+                        self.events.push(Event::NotTurned(entry.name, error));
+                        return Ok(());
+                    }
+                }
             }
             self.other_bytes += ended;
             (self.turn_at, self.turns_always) = (None, false);
@@ -485,7 +508,7 @@ impl<S: Storage> Log<S> {
     }
 
     fn next_entry(&self) -> Entry {
-        let seq = self.manifest.last_seq() + 1;
+        let seq = self.manifest.last_seq().max(self.last_increment) + 1;
         Entry {
             name: self.layout.increment(seq),
             seq,
@@ -511,8 +534,16 @@ impl<S: Storage> Log<S> {
     }
 
     fn fail(&mut self, what: &'static str, error: io::Error, now_ms: u64) {
+        let was_unsure = self.failure.as_ref().is_some_and(|last| last.is_unsure);
+        let is_unsure = was_unsure || !matches!(what, "write" | "truncate");
+        if !is_unsure {
+            // On a full disk half a batch takes room that a rewrite could free more with. Where it
+            // cannot be cut off now, that is tried again before anything is written.
+            let _ = self.cut_to_whole();
+        }
         self.failure = Some(Failure {
             retry_ms: now_ms + RETRY_MS,
+            is_unsure,
             kind: error.kind(),
             text: plain(&error),
         });
@@ -520,26 +551,65 @@ impl<S: Storage> Log<S> {
         self.events.push(event);
     }
 
-    /// After a failure: cuts the file back to what is surely on the disk, and writes all that came
-    /// since to a new one.
+    /// After a failure: tries to write what waits.
     fn recover(&mut self, now_ms: u64) -> Result<(), (&'static str, io::Error)> {
-        if let Some(mut file) = self.file.take() {
-            let cut = file.truncate(self.durable_bytes).and_then(|()| file.sync());
-            if let Err(error) = cut {
-                self.file = Some(file);
-                return Err(("truncate", error));
-            }
-            self.other_bytes += self.durable_bytes;
-            (self.written, self.durable_bytes) = (0, 0);
+        let is_unsure = self.failure.as_ref().is_some_and(|last| last.is_unsure);
+        let waited = match is_unsure {
+            true => self.begin_again(now_ms)?,
+            false => self.write_on(now_ms)?,
+        };
+        self.failure = None;
+        self.events.push(Event::Recovered(waited));
+        Ok(())
+    }
+
+    /// Cuts the file back to the last whole batch in it.
+    fn cut_to_whole(&mut self) -> io::Result<()> {
+        let sums = self.remarks.iter().skip(1).step_by(2);
+        let ends = sums.map(|&(_, end)| end);
+        let whole = ends.take_while(|&end| end <= self.written).last();
+        let whole = whole.unwrap_or(0);
+        if let Some(file) = self.file.as_mut().filter(|_| self.written > whole) {
+            file.truncate(self.durable_bytes + whole as u64)?;
+            self.written = whole;
         }
+        Ok(())
+    }
+
+    /// Goes on in the file, after the last whole batch in it. Returns how many frames waited.
+    fn write_on(&mut self, now_ms: u64) -> Result<u64, (&'static str, io::Error)> {
+        self.cut_to_whole().map_err(|error| ("truncate", error))?;
+        let waited = self.taken_lsn - self.written_lsn;
+        self.write()?;
+        if self.options.policy == Policy::Always {
+            self.sync(now_ms)?;
+        }
+        Ok(waited)
+    }
+
+    /// Writes all that is not surely on the disk to a new file, and cuts the old one back to what
+    /// is. Until the new one is there the old one has what the system has. Returns how many frames
+    /// waited.
+    fn begin_again(&mut self, now_ms: u64) -> Result<u64, (&'static str, io::Error)> {
         let entry = self.next_entry();
         let path = self.layout.path(&entry.name);
         let begin = |error| ("begin", error);
         let mut file = self.storage.create(&path).map_err(begin)?;
         let kept = self.kept();
         if let Err(error) = file.write_all(&kept).and_then(|()| file.sync()) {
-            // It stays, as the manifest may name it already; the next attempt makes it anew.
+            // The file stays, as the manifest may name it already; the next attempt makes it anew.
+            // Its room may be what a rewrite needs.
+            let _ = file.truncate(0);
             return Err(("write", error));
+        }
+        if let Some(mut old) = self.file.take() {
+            let cut = old.truncate(self.durable_bytes).and_then(|()| old.sync());
+            if let Err(error) = cut {
+                self.file = Some(old);
+                return Err(("truncate", error));
+            }
+            self.other_bytes += self.durable_bytes;
+            (self.written, self.durable_bytes) = (0, 0);
         }
         let (db, marked_s) = (self.db, self.marked_s);
         self.adopt(entry, file).map_err(begin)?;
@@ -552,9 +622,7 @@ impl<S: Storage> Log<S> {
         let waited = self.taken_lsn - self.durable_lsn;
         (self.written_lsn, self.durable_lsn) = (self.taken_lsn, self.taken_lsn);
         self.synced_ms = now_ms;
-        self.failure = None;
-        self.events.push(Event::Recovered(waited));
-        Ok(())
+        Ok(waited)
     }
 
     /// What a new increment begins with after a failure: what was kept, with one checksum.

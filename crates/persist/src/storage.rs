@@ -108,7 +108,7 @@ pub trait StorageFile: io::Read + io::Write + Send {
         Ok(self.len()? == 0)
     }
 
-    /// Cuts the file.
+    /// Cuts the file; what is written next follows there.
     ///
     /// # Errors
     /// What the system says.

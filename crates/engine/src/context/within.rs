@@ -37,6 +37,9 @@ impl Context<'_> {
     /// Why nothing may be written at present, in which case it may not: what commands outside are
     /// told before they run holds within them, too.
     pub fn writes_refused(&self) -> Option<CommandError> {
+        if let Some(error) = &self.effects.unlogged {
+            return Some(error.clone());
+        }
         if self.effects.is_unsaved {
             return Some(MISCONF);
         }

@@ -32,7 +32,7 @@ impl<L: RawLock> Executor<'_, L> {
     pub fn refuse_unlogged(&mut self, error: Option<CommandError>) {
         let refuses = error.is_some();
         self.limits = self.limits & !UNLOGGED | if refuses { UNLOGGED } else { 0 };
-        self.unlogged = error;
+        self.effects.unlogged = error;
     }
 
     /// Refuses a command that may not run at present.
@@ -63,7 +63,7 @@ impl<L: RawLock> Executor<'_, L> {
         // A PING is how watchdogs find out.
         let writes = |entry: &Entry| entry.flags.has(Flags::WRITE) || entry.command.name == "ping";
         if self.limits & UNLOGGED != 0
-            && let Some(error) = self.unlogged.clone()
+            && let Some(error) = self.effects.unlogged.clone()
             && self.refuse_each(session, entry, &error, writes, out)
         {
             return true;

@@ -112,6 +112,18 @@ impl Merger {
         last
     }
 
+    /// Passes over all frames up to number `until`, those that are still to come, too.
+    pub fn pass(&mut self, until: u64) {
+        self.next = self.next.max(until + 1);
+        while let Some(first) = self.sources.first_entry()
+            && *first.key() < self.next
+        {
+            let frames = first.remove().frames;
+            self.bytes -= frames.len_bytes();
+            self.add(frames);
+        }
+    }
+
     fn keep(&mut self, mut frames: Frames) {
         if self.spares.len() < SPARES_MAX && frames.len_bytes() <= SPARE_BYTES_MAX {
             frames.clear();

@@ -26,7 +26,20 @@ pub struct Base {
 impl<S: Storage> Log<S> {
     /// Lets frames after number `lsn` go to a new increment. Frames up to there may still come.
     pub fn turn_after(&mut self, lsn: u64) {
+        self.turn_covers = lsn >= self.taken_lsn;
         self.turn_at = Some(lsn.max(self.taken_lsn));
+    }
+
+    /// Whether a base for the last turn can take its place now: after the turn, or where writing
+    /// fails and the base has all that could not be written up to the turn.
+    pub fn may_rebase(&self) -> bool {
+        !self.is_turning() || self.covered().is_some()
+    }
+
+    /// Up to which frame nothing needs to be written any more once the base is there.
+    fn covered(&self) -> Option<u64> {
+        self.turn_at
+            .filter(|_| self.turn_covers && self.failure.is_some())
     }
 
     /// Whether frames still go to the increment that a turn is to end.
@@ -39,7 +52,20 @@ impl<S: Storage> Log<S> {
     /// # Errors
     /// What the system says; the log goes on from the old base.
     pub fn rebase(&mut self, base: &Base) -> io::Result<()> {
-        let Some(first_seq) = self.pending.filter(|_| !self.is_turning()) else {
+        let covered = self.covered();
+        let fresh = match covered {
+            Some(_) => {
+                let entry = self.next_entry();
+                let file = self.storage.create(&self.layout.path(&entry.name))?;
+                Some((entry, file))
+            }
+            None => None,
+        };
+        let first_seq = match &fresh {
+            Some((entry, _)) => Some(entry.seq),
+            None => self.pending.filter(|_| !self.is_turning()),
+        };
+        let Some(first_seq) = first_seq else {
             return Err(io::Error::other("no increment was begun for this base"));
         };
         let replaced = self.manifest.base.as_ref().map_or(0, |base| base.seq);
@@ -55,6 +81,9 @@ impl<S: Storage> Log<S> {
             .drain(..)
             .partition::<Vec<_>, _>(|increment| increment.seq < first_seq);
         manifest.increments = increments;
+        manifest
+            .increments
+            .extend(fresh.iter().map(|(entry, _)| entry.clone()));
         let replaced = manifest.base.take();
         manifest.retire(replaced.into_iter().chain(old));
         let name = entry.name.clone();
@@ -70,16 +99,46 @@ impl<S: Storage> Log<S> {
             .and_then(|()| manifest.store(&self.storage, &self.layout));
         if let Err(error) = stored {
             self.manifest.retire([entry]);
+            if let Some((entry, _)) = fresh {
+                // Nothing else may get its name, and the file before cannot go on: the manifest on
+                // the disk may not name it any more.
+                self.last_increment = entry.seq;
+                self.manifest.retire([entry]);
+                if let Some(failure) = &mut self.failure {
+                    failure.is_unsure = true;
+                }
+            }
             return Err(error);
         }
         self.manifest = manifest;
         self.has_base = true;
         self.pending = None;
+        if let (Some(lsn), Some((entry, file))) = (covered, fresh) {
+            self.go_on_after(lsn, entry, file);
+        }
         self.other_bytes = base.bytes + self.turned_bytes;
         self.turned_bytes = 0;
         self.base_bytes = self.size_bytes();
         self.events.push(Event::Rebased(name));
         Ok(())
+    }
+
+    /// A base has every frame up to `lsn`, those that could not be written, too: the log goes on in
+    /// a file that has nothing in it.
+    fn go_on_after(&mut self, lsn: u64, entry: Entry, file: S::File) {
+        self.merger.pass(lsn);
+        self.events.push(Event::Began(entry.name.clone()));
+        self.name = entry.name;
+        self.file = Some(file);
+        self.recent.clear();
+        self.forget_recent();
+        (self.db, self.db_before, self.marked_s) = (None, None, 0);
+        (self.durable_bytes, self.turned_bytes) = (0, 0);
+        (self.turn_at, self.turns_always) = (None, false);
+        let waited = lsn - self.durable_lsn;
+        (self.taken_lsn, self.written_lsn, self.durable_lsn) = (lsn, lsn, lsn);
+        self.failure = None;
+        self.events.push(Event::Recovered(waited));
     }
 
     /// Gives up on a base: the increments go on from the old one. A turn that has not come is off,

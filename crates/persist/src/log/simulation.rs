@@ -116,8 +116,18 @@ fn write_base(disk: &Simulated, lsn: u64) -> io::Result<Base> {
     })
 }
 
-/// One life: writes until it ends. Returns the last frame made, and the last promised.
-fn live(disk: &Simulated, chance: &mut Chance, manifest: Manifest, mut lsn: u64) -> (u64, u64) {
+/// What a life leaves.
+struct Left {
+    /// The last frame made.
+    made: u64,
+    /// The last that is promised to be there whatever happens.
+    promised: u64,
+    /// The last that is promised where only the process ends.
+    written: u64,
+}
+
+/// One life: writes until it ends.
+fn live(disk: &Simulated, chance: &mut Chance, manifest: Manifest, mut lsn: u64) -> Left {
     let policy = [Policy::Always, Policy::EverySecond, Policy::Never]
         [usize::try_from(chance.below(3)).unwrap()];
     let mut now_ms = 1000;
@@ -134,7 +144,11 @@ fn live(disk: &Simulated, chance: &mut Chance, manifest: Manifest, mut lsn: u64)
         now_ms,
     );
     let Ok(mut log) = opened else {
-        return (lsn, lsn);
+        return Left {
+            made: lsn,
+            promised: lsn,
+            written: lsn,
+        };
     };
     let first = lsn;
     let bad = chance.below(4);
@@ -155,7 +169,7 @@ fn live(disk: &Simulated, chance: &mut Chance, manifest: Manifest, mut lsn: u64)
                 cut = Some(lsn);
                 log.turn_after(lsn);
             }
-            6..10 if cut.is_some() && !log.is_turning() => {
+            6..10 if cut.is_some() && log.may_rebase() => {
                 let lsn = cut.take().expect("just looked");
                 match write_base(disk, lsn).and_then(|base| log.rebase(&base)) {
                     Ok(()) => {
@@ -182,14 +196,22 @@ fn live(disk: &Simulated, chance: &mut Chance, manifest: Manifest, mut lsn: u64)
         assert!(log.durable_lsn() <= log.written_lsn() && log.written_lsn() <= lsn);
         log.take_events();
     }
-    let promised = match log.has_base() {
-        true => log.durable_lsn(),
-        false => first,
+    let (promised, written) = match log.has_base() {
+        // Between a sync that failed and the file that makes up for it the disk alone counts.
+        true if log.failure.as_ref().is_some_and(|last| last.is_unsure) => {
+            (log.durable_lsn(), log.durable_lsn())
+        }
+        true => (log.durable_lsn(), log.written_lsn()),
+        false => (first, first),
     };
     if chance.hits(100) {
         log.discard();
     }
-    (lsn, promised)
+    Left {
+        made: lsn,
+        promised,
+        written,
+    }
 }
 
 fn run(seed: u64) {
@@ -198,11 +220,15 @@ fn run(seed: u64) {
     let mut manifest = Manifest::default();
     let (mut lsn, mut durable) = (0, 0);
     for _ in 0..1 + chance.below(4) {
-        let (made, promised) = live(&disk, &mut chance, manifest, lsn);
-        durable = promised.max(durable);
+        let left = live(&disk, &mut chance, manifest, lsn);
+        let made = left.made;
+        durable = left.promised.max(durable);
         match chance.hits(700) {
             true => disk.lose_power(),
-            false => disk.kill(),
+            false => {
+                disk.kill();
+                durable = left.written.max(durable);
+            }
         }
         let recovered = match recover(&disk, &layout(), CAREFUL) {
             Ok(Some(recovered)) => recovered,

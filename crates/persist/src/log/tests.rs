@@ -392,3 +392,107 @@ fn a_backup_stays_as_it_is() {
         ["SET k base", "SELECT 0", "SET k 2"]
     );
 }
+
+#[test]
+fn a_full_disk_keeps_what_it_has() {
+    let disk = Simulated::new(3);
+    let mut log = open(&disk, Policy::EverySecond);
+    for lsn in 1..100 {
+        log.add(frame(lsn, 0));
+        log.turn(lsn, false);
+    }
+    assert_eq!((log.written_lsn(), log.durable_lsn()), (99, 0));
+    disk.set_full(true);
+    for lsn in 100..300 {
+        log.add(frame(lsn, 0));
+        log.turn(lsn, false);
+    }
+    assert!(log.is_full());
+    // Attempts in vain change nothing, and the process may end at any time.
+    (1..9).for_each(|n| log.turn(1000 + n * RETRY_MS, false));
+    let manifest = log.manifest().clone();
+    assert_eq!(manifest.increments.len(), 1);
+    drop(log);
+    disk.kill();
+    let all = played_until_torn(&disk, &manifest);
+    assert!(all >= 99, "{all} of 99 that were written");
+}
+
+/// How many SETs stand before the end, or before what is torn.
+fn played_until_torn(disk: &Simulated, manifest: &Manifest) -> usize {
+    let mut sets = 0;
+    for entry in manifest.files() {
+        let bytes = disk
+            .bytes(&layout().path(&entry.name))
+            .expect("it is there");
+        let mut reader = Reader::new(&bytes[..], 0);
+        while let Ok(Some(item)) = reader.next_item() {
+            if let Item::Unit(unit) = item {
+                sets += unit.commands().filter(|args| args.is(0, "SET")).count();
+            }
+        }
+    }
+    sets
+}
+
+#[test]
+fn a_base_makes_up_for_what_could_not_be_written() {
+    let disk = Simulated::new(4);
+    let mut log = open(&disk, Policy::Always);
+    log.add(frame(1, 0));
+    log.turn(0, false);
+    disk.set_full(true);
+    for lsn in 2..99 {
+        log.add(frame(lsn, 0));
+    }
+    log.turn(1, false);
+    assert!(log.is_full() && log.durable_lsn() == 1);
+    log.turn_after(98);
+    log.turn(2, false);
+    assert!(log.is_turning() && log.may_rebase());
+    // The base takes less room than what it replaces.
+    disk.set_full(false);
+    let base = temporary_base(&disk);
+    log.rebase(&base).expect("it is adopted");
+    assert!(log.failure().is_none() && !log.is_turning());
+    assert_eq!((log.durable_lsn(), log.pending_bytes()), (98, 0));
+    log.add(frame(99, 2));
+    log.turn(3, false);
+    assert_eq!(log.durable_lsn(), 99);
+    disk.lose_power();
+    let all = played(&disk, log.manifest());
+    assert_eq!(all.last().map(String::as_str), Some("SET k 99"));
+    assert!(
+        !all.contains(&"SET k 98".to_owned()),
+        "the base has it: {all:?}"
+    );
+}
+
+#[test]
+fn a_rewrite_that_cannot_begin_leaves_the_log_as_it_is() {
+    let disk = Simulated::new(5);
+    let mut log = open(&disk, Policy::Always);
+    log.add(frame(1, 0));
+    log.turn(0, false);
+    log.turn_after(1);
+    disk.set_read_only(true);
+    log.turn(1, false);
+    disk.set_read_only(false);
+    assert!(log.failure().is_none() && !log.is_turning());
+    let events = log.take_events();
+    assert!(
+        events
+            .iter()
+            .any(|event| matches!(event, Event::NotTurned(..)))
+    );
+    let base = temporary_base(&disk);
+    log.rebase(&base)
+        .expect_err("no increment was begun for it");
+    log.add(frame(2, 0));
+    log.turn(2, false);
+    assert_eq!(log.durable_lsn(), 2);
+    assert_eq!(
+        played(&disk, log.manifest()),
+        ["SELECT 0", "SET k 1", "SET k 2"]
+    );
+}

@@ -1,7 +1,7 @@
 //! A directory of the file system.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Seek, SeekFrom};
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -132,7 +132,9 @@ impl StorageFile for File {
     }
 
     fn truncate(&mut self, len: u64) -> io::Result<()> {
-        self.set_len(len)
+        self.set_len(len)?;
+        // What is written next follows, and leaves no hole.
+        self.seek(SeekFrom::Start(len)).map(drop)
     }
 }
 

@@ -208,6 +208,11 @@ fn load_log(cx: &mut Context<'_>) -> Result<(), CommandError> {
     if !shared.keys.is_serving() {
         return Err(CommandError::text("ERR the server is loading already"));
     }
+    if shared.log.has_failed() {
+        return Err(CommandError::text(
+            "ERR the append-only file cannot be written at present: what it lacks would be lost",
+        ));
+    }
     persistence::backup::fail_aside(&shared, "the log is loaded again");
     persistence::log_thread::stop(&shared);
     shared.keys.set_phase(Phase::Loading);

@@ -15,10 +15,6 @@ use crate::persistence::{self, log_thread};
 /// The family.
 pub const COMMANDS: &[Command] = &[BGREWRITEAOF, BGSAVE, LASTSAVE, SAVE];
 
-const NO_LOG: CommandError = CommandError::text(
-    "ERR there is no append-only file to rewrite: 'CONFIG SET appendonly yes' makes one",
-);
-
 const REWRITING: CommandError =
     CommandError::text("ERR Background append only file rewriting already in progress");
 
@@ -44,10 +40,13 @@ fn bgrewriteaof(
     out: &mut Writer<'_>,
 ) -> Result<(), CommandError> {
     let shared = ThreadHost::of(cx).shared.clone();
-    if !shared.config().appendonly {
-        return Err(NO_LOG);
+    let config = shared.config();
+    if config.appendonly && !shared.log.is_stopping() && shared.log.is_elsewhere(&config) {
+        // The log goes where `dir` is now: this one ends, and another begins there with a base.
+        log_thread::stop(&shared);
     }
-    if shared.log.is_stopping() || shared.backup.holds_rewrites() {
+    let is_ending = shared.log.is_on.load(Ordering::Acquire) && shared.log.is_stopping();
+    if is_ending || shared.backup.holds_rewrites() {
         // Another log follows, which begins with a base, or the backup's end.
         shared.log.is_scheduled.store(true, Ordering::Relaxed);
         out.simple("Background append only file rewriting scheduled");

@@ -276,6 +276,13 @@ impl<L: RawLock> EventLoop<'_, L> {
         if self.shared.backup.holds_rewrites() {
             return;
         }
+        if !config.appendonly
+            && log.is_scheduled.load(Ordering::Relaxed)
+            && !log.is_on.load(Ordering::Acquire)
+            && self.shared.snapshots.busy().is_none()
+        {
+            return self.rewrite();
+        }
         if !log.is_on.load(Ordering::Relaxed)
             || log.is_stopping()
             || is_rewriting
@@ -299,6 +306,10 @@ impl<L: RawLock> EventLoop<'_, L> {
         if !is_scheduled && has_grown {
             notice!("Starting automatic rewriting of AOF on {growth}% growth");
         }
+        self.rewrite();
+    }
+
+    fn rewrite(&mut self) {
         let (shared, keys) = (self.shared.clone(), self.shared.keys.clone());
         // Where another snapshot came first, the next look tries again.
         let _ = self

@@ -13,6 +13,7 @@
 //! - Frames are taken as long as the stripes may make them: whether the log is read changes only
 //!   while all stripes are held.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use std::thread::JoinHandle;
@@ -119,6 +120,10 @@ pub struct LogThread {
     queue: Mutex<Queue>,
     filled: Condvar,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// The directory that the log's is in: what `dir` was when it began.
+    place: Mutex<PathBuf>,
+    /// Held by who replaces the manifest while there is no thread that does.
+    files: Mutex<()>,
     /// Whether the log is written.
     pub is_on: AtomicBool,
     /// Whether it has a base, so that what is on the disk counts.
@@ -249,6 +254,16 @@ impl LogThread {
     /// Whether it was told to end.
     pub fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Acquire)
+    }
+
+    /// Whether the log is elsewhere than `dir` says now.
+    pub fn is_elsewhere(&self, config: &Config) -> bool {
+        self.is_on.load(Ordering::Acquire) && *self.place.lock() != config.dir
+    }
+
+    /// Where the log's files are.
+    fn disk(&self) -> Disk {
+        Disk::new(self.place.lock().clone())
     }
 
     /// Whether writing fails at present.
@@ -390,7 +405,9 @@ pub fn start(shared: &Arc<Shared>, begin: Begin) -> Result<(), String> {
     let config = shared.config();
     let lsn = shared.keys.lsn.load(Ordering::Relaxed);
     let layout = layout(&config);
+    let files = shared.log.files.lock();
     let disk = Disk::new(&config.dir);
+    shared.log.place.lock().clone_from(&config.dir);
     let now_ms = sys::unix_us() / 1000;
     let has_base = matches!(begin, Begin::After(_));
     let mut size = 0;
@@ -424,6 +441,7 @@ pub fn start(shared: &Arc<Shared>, begin: Begin) -> Result<(), String> {
     thread.has_base.store(has_base, Ordering::Release);
     thread.retry_s.store(0, Ordering::Relaxed);
     thread.is_on.store(true, Ordering::Release);
+    drop(files);
     thread.note_policy(&config);
     shared.keys.log_is_read.store(true, Ordering::Relaxed);
     let of_thread = shared.clone();
@@ -555,7 +573,7 @@ fn run(shared: &Arc<Shared>, mut log: Log<Disk>) {
             sync: began.elapsed(),
         };
         // It may be there before the frames that it holds.
-        if let Some(base) = new_base.take_if(|_| !log.is_turning()) {
+        if let Some(base) = new_base.take_if(|_| log.may_rebase()) {
             rebase(shared, &mut log, &base);
         }
         if let Some(client) = sealing.take_if(|_| !log.is_turning()) {
@@ -626,6 +644,10 @@ fn publish(shared: &Shared, log: &mut Log<Disk>, began_us: u64, before: (u64, u6
                      until it works again."
                 );
             }
+            Event::NotTurned(name, error) => warning!(
+                "Can't begin the AOF file {name}: {error}. It is not rewritten; the file before it \
+                 goes on."
+            ),
             Event::Recovered(waited) => warning!(
                 "AOF write error looks solved: {waited} changes that waited are on the disk, and \
                  the server can write again."
@@ -674,7 +696,8 @@ fn publish(shared: &Shared, log: &mut Log<Disk>, began_us: u64, before: (u64, u6
     }
 }
 
-/// Begins a rewrite of the log. All stripes are held.
+/// Begins a rewrite of the log; where none is written, what there is now becomes one, with nothing
+/// after its base. All stripes are held.
 ///
 /// # Errors
 /// Where a snapshot is under way.
@@ -685,21 +708,42 @@ pub fn rewrite(
 ) -> Result<(), Busy> {
     let config = shared.config();
     let layout = layout(&config);
+    let has_log = shared.log.is_on.load(Ordering::Acquire);
+    let directory = match has_log {
+        true => shared.log.place.lock().clone(),
+        false => config.dir.clone(),
+    };
+    let disk = Disk::new(&directory);
+    if !has_log && let Err(error) = disk.make_directory(&layout.directory) {
+        warning!("Can't make the AOF's directory: {error}");
+    }
     let file = layout.path(&temporary_base("rdb"));
     let (of_done, path) = (shared.clone(), file.clone());
     let done = Box::new(move |written: Result<u64, (rdb::SaveError, bool)>| {
         let made = written.and_then(|bytes| {
-            in_its_form(&of_done, &config, path, bytes).map_err(|error| (error, false))
+            in_its_form(&of_done, &config, &disk, path, bytes).map_err(|error| (error, false))
         });
         match made {
-            Ok(base) => of_done.log.order(Order::Rebase(base)),
+            Ok(base) if has_log => of_done.log.order(Order::Rebase(base)),
+            Ok(base) => adopt_alone(&of_done, &disk, &layout, &base),
             Err((error, is_abandoned)) => given_up(&of_done, &error, is_abandoned),
         }
     });
-    snapshot::start(shared, keys, held, Target::AofBase { file, done })?;
+    snapshot::start(
+        shared,
+        keys,
+        held,
+        Target::AofBase {
+            directory,
+            file,
+            done,
+        },
+    )?;
     let lsn = shared.keys.lsn.load(Ordering::Relaxed);
     let thread = &shared.log;
-    thread.order(Order::TurnAfter(lsn));
+    if has_log {
+        thread.order(Order::TurnAfter(lsn));
+    }
     thread.is_scheduled.store(false, Ordering::Relaxed);
     let now_s = sys::unix_us() / 1_000_000;
     thread.rewrite_since_s.store(now_s, Ordering::Relaxed);
@@ -717,6 +761,7 @@ fn temporary_base(form: &str) -> String {
 fn in_its_form(
     shared: &Shared,
     config: &Config,
+    disk: &Disk,
     snapshot: String,
     bytes: u64,
 ) -> Result<Base, rdb::SaveError> {
@@ -727,7 +772,6 @@ fn in_its_form(
             bytes,
         });
     }
-    let disk = Disk::new(&config.dir);
     let path = layout(config).path(&temporary_base("aof"));
     let options = persist::commands::Options {
         settings: &crate::event_loop::settings_of(config),
@@ -737,13 +781,60 @@ fn in_its_form(
             .aof_timestamp_enabled
             .then(|| sys::unix_us() / 1_000_000),
     };
-    let written = persist::commands::write(&disk, &snapshot, &path, &options);
+    let written = persist::commands::write(disk, &snapshot, &path, &options);
     let _ = disk.remove(&snapshot);
     Ok(Base {
         path,
         is_snapshot: false,
         bytes: written?,
     })
+}
+
+/// Makes `base` a log of its own, in the place of what was there.
+fn adopt_alone(shared: &Shared, disk: &Disk, layout: &Layout, base: &Base) {
+    let _files = shared.log.files.lock();
+    if shared.log.is_on.load(Ordering::Acquire) {
+        notice!("An AOF has begun, which gets a base of its own: this one is given up");
+        let _ = disk.remove(&base.path);
+        return rewrite_ended(shared, false);
+    }
+    let adopted = put_base(disk, layout, base).and_then(|mut manifest| {
+        let said = |error: std::io::Error| error.to_string();
+        manifest.store(disk, layout).map_err(said)?;
+        for entry in std::mem::take(&mut manifest.history) {
+            // What cannot be removed is overwritten some day.
+            let _ = disk.remove(&layout.path(&entry.name));
+        }
+        manifest.store(disk, layout).map_err(said)
+    });
+    if let Err(error) = &adopted {
+        warning!("Can't adopt the AOF's base: {error}");
+    }
+    rewrite_ended(shared, adopted.is_ok());
+}
+
+/// Gives `base` its name, and makes a manifest in which it stands alone.
+fn put_base(disk: &Disk, layout: &Layout, base: &Base) -> Result<Manifest, String> {
+    let old = Manifest::load(disk, layout).map_err(|error| error.to_string())?;
+    let mut manifest = old.unwrap_or_default();
+    let seq = manifest.base.as_ref().map_or(0, |base| base.seq) + 1;
+    let name = layout.base(seq, base.is_snapshot);
+    let replaced: Vec<Entry> = manifest
+        .base
+        .take()
+        .into_iter()
+        .chain(std::mem::take(&mut manifest.increments))
+        .collect();
+    manifest.retire(replaced);
+    disk.rename(&base.path, &layout.path(&name))
+        .and_then(|()| disk.sync_directory(&layout.directory))
+        .map_err(|error| error.to_string())?;
+    manifest.base = Some(Entry {
+        name,
+        seq,
+        kind: Kind::Base,
+    });
+    Ok(manifest)
 }
 
 /// There is no new base.
@@ -788,8 +879,7 @@ fn rebase(shared: &Arc<Shared>, log: &mut Log<Disk>, base: &Base) {
         Ok(()) => {
             backup::base_is_there(shared, log);
             rewrite_ended(shared, true);
-            let config = shared.config();
-            sweep_files(shared, &config, log.history());
+            sweep_files(shared, log.history());
         }
         Err(error) => {
             warning!("Can't adopt the AOF's base: {error}");
@@ -802,19 +892,19 @@ fn rebase(shared: &Arc<Shared>, log: &mut Log<Disk>, base: &Base) {
 /// Removes files of the past on a thread of its own: a big one takes its time.
 fn sweep(shared: &Arc<Shared>, config: &Config) {
     let layout = layout(config);
-    let disk = Disk::new(&config.dir);
+    let disk = shared.log.disk();
     if let Ok(Some(manifest)) = Manifest::load(&disk, &layout) {
         let paths = manifest.history.iter();
         let paths = paths.map(|entry| layout.path(&entry.name)).collect();
-        sweep_files(shared, config, paths);
+        sweep_files(shared, paths);
     }
 }
 
-fn sweep_files(shared: &Arc<Shared>, config: &Config, paths: Vec<String>) {
+fn sweep_files(shared: &Arc<Shared>, paths: Vec<String>) {
     if paths.is_empty() {
         return;
     }
-    let (shared, disk) = (shared.clone(), Disk::new(&config.dir));
+    let (shared, disk) = (shared.clone(), shared.log.disk());
     let remove = move || {
         let removed = paths.into_iter().filter(|path| match disk.remove(path) {
             Ok(()) => {
@@ -844,17 +934,6 @@ pub fn first_base(shared: &Shared, held: &Held<'_, Stripe>) -> Result<Manifest, 
     disk.make_directory(&layout.directory)
         .and_then(|()| disk.sync_directory(""))
         .map_err(|error| said(&error))?;
-    let old = Manifest::load(&disk, &layout).map_err(|error| said(&error))?;
-    let mut manifest = old.unwrap_or_default();
-    let seq = manifest.base.as_ref().map_or(0, |base| base.seq) + 1;
-    let name = layout.base(seq, config.aof_use_rdb_preamble);
-    let replaced: Vec<Entry> = manifest
-        .base
-        .take()
-        .into_iter()
-        .chain(std::mem::take(&mut manifest.increments))
-        .collect();
-    manifest.retire(replaced);
     let temporary = layout.path(&temporary_base("rdb"));
     let bytes = rdb::save(
         &disk,
@@ -870,14 +949,7 @@ pub fn first_base(shared: &Shared, held: &Held<'_, Stripe>) -> Result<Manifest, 
         },
     )
     .map_err(|error| said(&error))?;
-    let base = in_its_form(shared, &config, temporary, bytes).map_err(|error| said(&error))?;
-    disk.rename(&base.path, &layout.path(&name))
-        .and_then(|()| disk.sync_directory(&layout.directory))
-        .map_err(|error| said(&error))?;
-    manifest.base = Some(Entry {
-        name,
-        seq,
-        kind: Kind::Base,
-    });
-    Ok(manifest)
+    let base = in_its_form(shared, &config, &disk, temporary, bytes);
+    let base = base.map_err(|error| said(&error))?;
+    put_base(&disk, &layout, &base).map_err(|error| said(&error))
 }

@@ -12,6 +12,7 @@
 //!   leaves the rest for later, and the writer wakes it.
 //! - No loop waits for the writer.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -49,6 +50,8 @@ pub enum Target {
     Rdb,
     /// The base of an append-only log.
     AofBase {
+        /// What the file's name is within.
+        directory: PathBuf,
         /// The file's name.
         file: String,
         /// Runs on the writer's thread. The file has its name by then, but the directory that it is
@@ -317,6 +320,10 @@ fn write_all(shared: &Arc<Shared>, job: &Job, config: &Config, target: Target) {
         Target::Rdb => super::file_name(config),
         Target::AofBase { file, .. } => file.clone(),
     };
+    let disk = match &target {
+        Target::Rdb => Disk::new(&config.dir),
+        Target::AofBase { directory, .. } => Disk::new(directory),
+    };
     let syncs = match &target {
         Target::Rdb => config.rdb_save_incremental_fsync,
         Target::AofBase { .. } => config.aof_rewrite_incremental_fsync,
@@ -327,13 +334,7 @@ fn write_all(shared: &Arc<Shared>, job: &Job, config: &Config, target: Target) {
         saver.after_write(pace::after_write(shared, syncs));
         fill(saver, &about, job, shared)
     };
-    let result = persist::rdb::save(
-        &Disk::new(&config.dir),
-        &name,
-        encoder,
-        config.rdbchecksum,
-        fill,
-    );
+    let result = persist::rdb::save(&disk, &name, encoder, config.rdbchecksum, fill);
     if result.is_err() {
         // The stripes must be passed all the same before there can be another cut.
         job.progress.cancelled.store(true, Ordering::Relaxed);

@@ -303,3 +303,69 @@ fn what_was_answered_outlives_a_process_that_is_killed() {
         }
     }
 }
+
+fn manifest(folder: &Folder) -> String {
+    let path = folder.file("appendonlydir/appendonly.aof.manifest");
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+#[test]
+fn a_base_is_written_where_no_log_is() {
+    for threads in THREADS {
+        let folder = Folder::new();
+        let options = ["--threads", threads];
+        {
+            let server = server(&folder, &options);
+            let mut client = connect(&server);
+            for (value, seq) in [("1", 1), ("2", 2)] {
+                ask(&mut client, &format!("SET k {value}"));
+                let started = b"Background append only file rewriting started";
+                let reply = ask(&mut client, "BGREWRITEAOF");
+                assert_eq!(reply, Reply::Status(started.to_vec()));
+                until_rewritten(&mut client);
+                let named = format!("file appendonly.aof.{seq}.base.rdb seq {seq} type b\n");
+                until("the base is named", || manifest(&folder) == named);
+            }
+            assert_eq!(field(&mut client, "aof_enabled"), "0");
+            assert_eq!(field(&mut client, "aof_rewrites"), "2");
+            ask(&mut client, "SET k 3");
+            ask(&mut client, "CONFIG SET appendonly yes");
+            ask(&mut client, "SET l 4");
+            ask(&mut client, "WAITAOF 1 0 0");
+            until_rewritten(&mut client);
+            assert!(manifest(&folder).contains("base.rdb seq 3 type b"));
+        }
+        let options = [&options[..], &["--appendonly", "yes"]].concat();
+        let server = server(&folder, &options);
+        let mut client = connect(&server);
+        assert_eq!(ask(&mut client, "GET k"), Reply::Bulk(b"3".to_vec()));
+        assert_eq!(ask(&mut client, "GET l"), Reply::Bulk(b"4".to_vec()));
+    }
+}
+
+#[test]
+fn a_rewrite_takes_the_log_to_a_new_directory() {
+    for threads in THREADS {
+        let (first, second) = (Folder::new(), Folder::new());
+        let options = ["--threads", threads, "--appendonly", "yes"];
+        {
+            let protected = ["--enable-protected-configs", "yes"];
+            let server = server(&first, &[&options[..], &protected].concat());
+            let mut client = connect(&server);
+            ask(&mut client, "SET k 1");
+            ask(&mut client, &format!("CONFIG SET dir {}", second.text()));
+            ask(&mut client, "SET k 2");
+            ask(&mut client, "BGREWRITEAOF");
+            until("the log is there", || manifest(&second).contains("type i"));
+            ask(&mut client, "SET l 3");
+            ask(&mut client, "WAITAOF 1 0 0");
+        }
+        for (folder, want) in [(&first, None), (&second, Some(b"3".as_slice()))] {
+            let server = server(folder, &options);
+            let mut client = connect(&server);
+            assert_eq!(ask(&mut client, "GET k"), Reply::Bulk(b"2".to_vec()));
+            let last = want.map_or(Reply::NullBulk, |value| Reply::Bulk(value.to_vec()));
+            assert_eq!(ask(&mut client, "GET l"), last);
+        }
+    }
+}
