@@ -209,16 +209,22 @@ impl Selector {
                     b"%r" => (true, false),
                     b"%w" => (false, true),
                     b"%rw" | b"%wr" => (true, true),
-                    _ => return Err(RuleError::Syntax),
+                    _ => (false, false),
                 };
+                if self.all_keys {
+                    return Err(RuleError::AfterAllKeys);
+                }
+                if !reads && !writes {
+                    return Err(RuleError::Syntax);
+                }
                 self.add_keys(reads, writes, pattern.get(1..).unwrap_or_default())?;
             }
             [b'&', ..] => {
                 let channel = &rule[1..];
-                check_pattern(channel)?;
                 if self.all_channels {
                     return Err(RuleError::AfterAllChannels);
                 }
+                check_pattern(channel)?;
                 if !self.channels.iter().any(|known| **known == *channel) {
                     self.channels.push(channel.into());
                 }
@@ -229,10 +235,10 @@ impl Selector {
     }
 
     fn add_keys(&mut self, reads: bool, writes: bool, pattern: &[u8]) -> Result<(), RuleError> {
-        check_pattern(pattern)?;
         if self.all_keys {
             return Err(RuleError::AfterAllKeys);
         }
+        check_pattern(pattern)?;
         match self
             .keys
             .iter_mut()

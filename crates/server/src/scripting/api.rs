@@ -199,10 +199,10 @@ fn write_log(args: &MultiValue) -> Answer {
     if args.len() < 2 {
         return failure("ERR redis.log() requires two arguments or more.");
     }
-    let Some(level @ (Value::Integer(_) | Value::Number(_))) = args.front() else {
+    let Some(level) = int_of(args.front()) else {
         return failure("ERR First argument must be a number (log level).");
     };
-    let Some(level @ 0..=3) = int_of(Some(level)) else {
+    let level @ 0..=3 = level else {
         return failure("ERR Invalid log level.");
     };
     let words: Vec<Vec<u8>> = args.iter().skip(1).filter_map(text_of).collect();
@@ -234,8 +234,9 @@ fn set_repl(args: &MultiValue) -> Answer {
     if args.len() != 1 {
         return failure("ERR redis.set_repl() requires one argument.");
     }
-    match int_of(args.front()) {
-        Some(0..=3) => done(),
+    // What is no number counts as none of the flags.
+    match int_of(args.front()).unwrap_or(0) {
+        0..=3 => done(),
         _ => failure(
             "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
         ),

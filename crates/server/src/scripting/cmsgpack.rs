@@ -288,7 +288,7 @@ fn unpack(lua: &Lua, bytes: &[u8], limit: i64, offset: i64) -> Answer {
         return failure(lua, &text);
     };
     let is_whole = limit == 0 && offset == 0;
-    let limit = if limit == 0 { i64::MAX } else { limit };
+    let limit = if is_whole { i64::MAX } else { limit };
     let mut from = Unpacker {
         lua,
         bytes,

@@ -253,6 +253,11 @@ fn count(table: &Table) -> usize {
 /// A table is nested too deep, or is too big, to be a reply.
 pub struct TooDeep;
 
+/// What C reads of a text.
+pub fn before_nul(text: &[u8]) -> &[u8] {
+    text.split(|&byte| byte == 0).next().unwrap_or_default()
+}
+
 /// Writes a script's result.
 pub struct Results<'w, 'o> {
     pub out: &'w mut Writer<'o>,
@@ -306,8 +311,7 @@ impl Results<'_, '_> {
         let first = table.raw_get::<Value>(1).unwrap_or(Value::Nil);
         if let Value::String(text) = get(&names.err) {
             let bytes = text.as_bytes();
-            let text = bytes.strip_prefix(b"-").unwrap_or(&bytes);
-            let text: String = engine::error::shown(text);
+            let text: String = engine::error::shown(before_nul(&bytes));
             self.out.error(text.trim_end_matches(['\r', '\n']));
             return Ok(());
         }

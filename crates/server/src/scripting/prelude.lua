@@ -68,12 +68,13 @@ function real.pairs(t)
     return next, behind[t] or t, nil
 end
 
-function real.setmetatable(t, m)
+function real.setmetatable(t, ...)
+    local m = ...
     if behind[t] then
         error(READ_ONLY, 0)
     end
     want_table(t, "setmetatable")
-    if m ~= nil and type(m) ~= "table" then
+    if select("#", ...) == 0 or m ~= nil and type(m) ~= "table" then
         error("bad argument #2 to 'setmetatable' (nil or table expected)", 2)
     end
     if m and rawget(m, "__gc") then
@@ -119,7 +120,7 @@ local function caught(ok, value, ...)
     value = seen(value)
     if type(value) == "table" then
         local text = rawget(value, "err")
-        if type(text) == "string" then
+        if type(text) == "string" or type(text) == "number" then
             return false, text
         end
     end
@@ -161,12 +162,13 @@ local function compile(text, name)
     return loadstring(text, name)
 end
 
-function real.loadstring(text, name)
+function real.loadstring(...)
+    local text, name = ...
     if type(text) == "number" then
         text = tostring(text)
     end
     if type(text) ~= "string" then
-        local got = text == nil and "no value" or type(text)
+        local got = select("#", ...) == 0 and "no value" or type(text)
         error("bad argument #1 to 'loadstring' (string expected, got " .. got .. ")", 2)
     end
     return compile(text, name)

@@ -434,7 +434,10 @@ impl Call<'_, '_, '_> {
             let why = text.strip_prefix("NOPERM ").unwrap_or(&text);
             return Err(CommandError::err(format!("ACL failure in script: {why}")));
         }
-        if entry.flags.has(Flags::WRITE) && self.flags.has(ScriptFlags::NO_WRITES) {
+        // These may write, too: a counter kept beside the registers, a message for replicas.
+        let may_write = entry.flags.has(Flags::WRITE)
+            || matches!(entry.command.name, "pfcount" | "publish" | "spublish");
+        if may_write && self.flags.has(ScriptFlags::NO_WRITES) {
             return Err(text(
                 "ERR Write commands are not allowed from read-only scripts.",
             ));

@@ -10,7 +10,7 @@ use mlua::{
 };
 
 use super::arguments::Raised;
-use super::convert::Names;
+use super::convert::{Names, before_nul};
 use super::random::Random;
 use super::registry::{Script, Sha};
 use super::{api, bits, cjson, cmsgpack, current, structs};
@@ -279,14 +279,16 @@ fn place(lua: &Lua) -> Option<(String, usize)> {
 fn handler(lua: &Lua, value: &Value, failure: &RefCell<Option<Failure>>) -> mlua::Result<Value> {
     let text = match value {
         Value::Table(table) => match table.raw_get::<Value>("err")? {
-            Value::String(text) => {
-                let text = text.as_bytes();
-                text.strip_prefix(b"-").unwrap_or(&text).to_vec()
+            Value::String(text) => text.as_bytes().to_vec(),
+            number @ (Value::Number(_) | Value::Integer(_)) => {
+                let text = text_of(&number);
+                text.strip_prefix(b"ERR ").unwrap_or(&text).to_vec()
             }
             _ => b"ERR unknown error".to_vec(),
         },
         other => text_of(other),
     };
+    let text = before_nul(&text).to_vec();
     let place = place(lua);
     let inner = text.strip_prefix(b"ERR ").and_then(without_prelude);
     let text = match (inner, &place) {

@@ -25,6 +25,11 @@ pub(super) fn decode(
     config: &Config,
     text: &[u8],
 ) -> mlua::Result<Result<Value, String>> {
+    if let [0, _, ..] | [_, 0, ..] = text {
+        return Ok(Err(
+            "JSON parser does not support UTF-16 or UTF-32".to_owned()
+        ));
+    }
     let mut decoder = Decoder {
         lua,
         config,
