@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut payload = bytes.to_vec();
     payload.extend(VERSION.to_le_bytes());
     payload.extend(CHECKSUM.checksum(&payload).to_le_bytes());
-    let Ok(value) = load(&payload, &settings, &seed) else {
+    let Ok(value) = load(&payload, &settings, &seed, false) else {
         return;
     };
     let view = match &value {

@@ -429,6 +429,15 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// Counts a change as one of so many elements: `save` points wait for elements.
+    #[inline]
+    pub fn of_elements(&mut self, key: &[u8], count: usize) {
+        if count > 1 {
+            let hash = self.hash(key);
+            self.stripe(hash).stats.changes += count as u64 - 1;
+        }
+    }
+
     /// Tells those who cache a key that it has changed, or is about to.
     #[cold]
     fn invalidate(&mut self, hash: u64, key: &[u8], by: Option<ClientId>) {
@@ -437,6 +446,12 @@ impl<'a> Context<'a> {
         if tracking.broadcasts() {
             self.effects.broadcast.insert(key.into(), by);
         }
+    }
+
+    /// Reports a change of what no key has: all stripes are held.
+    pub fn changed_aside(&mut self) {
+        self.keyspace.get_mut(0).stats.changes += 1;
+        self.effects.changes += 1;
     }
 
     /// Reports a change that may be one of any key.

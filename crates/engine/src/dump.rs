@@ -42,6 +42,8 @@ pub use string::{compress_marked, write_int, write_number, write_plain, write_st
 /// The newest version that we write and read.
 pub const VERSION: u16 = 15;
 
+/// The version of Valkey's own.
+const VALKEY_VERSION: u16 = 80;
 /// Bytes of version and checksum.
 const FOOTER: usize = 10;
 
@@ -308,33 +310,42 @@ pub fn dump_for(format: Format, value: ValueRef<'_, Object>) -> Result<Vec<u8>, 
     Ok(out)
 }
 
-/// The value of a payload.
+/// The value of a payload. Where a log is played, which may be Valkey's, those of Valkey count,
+/// too.
 ///
 /// # Errors
 /// [`Refused`] says which half was wrong.
-pub fn load(payload: &[u8], settings: &Settings, seed: &Seed) -> Result<OwnedValue, Refused> {
+pub fn load(
+    payload: &[u8],
+    settings: &Settings,
+    seed: &Seed,
+    is_logged: bool,
+) -> Result<OwnedValue, Refused> {
     let end = payload.len().checked_sub(FOOTER).ok_or(Refused::Footer)?;
     let (content, footer) = payload.split_at(end);
-    check_footer(payload, footer)?;
     let build = Build {
         settings,
         seed,
-        dialect: Dialect::Redis,
+        dialect: check_footer(payload, footer, is_logged)?,
     };
     value(content, build).map_err(|Damaged| Refused::Content)
 }
 
 /// Compares the version and the checksum that a payload ends with. A checksum of zero is none: in
 /// the log of Redis 8.10 payloads have that.
-fn check_footer(payload: &[u8], footer: &[u8]) -> Result<(), Refused> {
+fn check_footer(payload: &[u8], footer: &[u8], is_logged: bool) -> Result<Dialect, Refused> {
     let (version, sum) = footer.split_at(2);
-    let is_known = u16::from_le_bytes([version[0], version[1]]) <= VERSION;
+    let dialect = match u16::from_le_bytes([version[0], version[1]]) {
+        ..=VERSION => Dialect::Redis,
+        VALKEY_VERSION if is_logged => Dialect::Valkey,
+        _ => return Err(Refused::Footer),
+    };
     let is_right = || {
         let summed = &payload[..payload.len() - sum.len()];
         *sum == [0; 8] || sum == CHECKSUM.checksum(summed).to_le_bytes()
     };
-    match is_known && is_right() {
-        true => Ok(()),
+    match is_right() {
+        true => Ok(dialect),
         false => Err(Refused::Footer),
     }
 }

@@ -8,7 +8,7 @@
 //! - The commands of a transaction have an effect when its EXEC comes, and none where it does not.
 //! - Nobody hears of anything: no keyspace events, no messages, no waiting clients. No limit holds
 //!   but those on the length of values.
-//! - Only commands that change data, and those around them (SELECT, MULTI, EXEC), are run:
+//! - Only commands that change data, scripts, and those around them (SELECT, MULTI, EXEC), are run:
 //!   whatever else a damaged log asks for is refused.
 
 use std::sync::Arc;
@@ -241,9 +241,10 @@ impl<'k, L: RawLock> Replayer<'k, L> {
         }
         let reply = self.out.since(0);
         let result = match reply.first() {
-            Some(b'-') => Err(Refused::Failed(
-                String::from_utf8_lossy(&reply[1..]).trim_end().to_owned(),
-            )),
+            // A script may have failed after its first effects: then it is in the log all the same.
+            Some(b'-') if !is_script(entry) || reply.starts_with(b"-NOSCRIPT") => Err(
+                Refused::Failed(String::from_utf8_lossy(&reply[1..]).trim_end().to_owned()),
+            ),
             _ => Ok(()),
         };
         self.out.truncate(0);
@@ -256,8 +257,18 @@ impl<'k, L: RawLock> Replayer<'k, L> {
 }
 
 /// Whether a command may stand in a log. PFCOUNT is no write, but keeps its estimate in the value.
+/// Up to Redis 6.2 logs have scripts themselves in place of what they did.
 pub(crate) fn may_be_logged(entry: &Entry) -> bool {
-    entry.run.is_some() && (entry.flags.has(Flags::WRITE) || entry.command.name == "pfcount")
+    entry.run.is_some()
+        && (entry.flags.has(Flags::WRITE) || entry.command.name == "pfcount" || is_script(entry))
+}
+
+/// Whether a command runs a script, or keeps one for later.
+fn is_script(entry: &Entry) -> bool {
+    matches!(
+        &*entry.full_name,
+        "eval" | "evalsha" | "script|load" | "script|flush"
+    )
 }
 
 #[cfg(test)]

@@ -192,6 +192,7 @@ fn set_pairs(cx: &mut Context<'_>, args: Args<'_>) -> Result<usize, CommandError
     let (key, terms) = (args.at(1), cx.terms());
     let added = change(cx, args, "hset", |hash| Ok(fill(hash, terms, args, 2)))?;
     cx.notify_fields("hset", key, args.from(2).iter().step_by(2));
+    cx.of_elements(key, args.len() / 2 - 1);
     Ok(added)
 }
 
@@ -356,6 +357,7 @@ fn hdel(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<()
     }
     let empty = hash.is_empty();
     if removed > 0 {
+        cx.of_elements(key, removed);
         removed_fields(cx, key, &gone, empty);
     }
     out.count(removed);

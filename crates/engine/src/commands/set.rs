@@ -109,6 +109,7 @@ fn sadd(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<()
     };
     if added > 0 {
         cx.changed(key, Class::SET, "sadd");
+        cx.of_elements(key, added);
     }
     out.count(added);
     Ok(())
@@ -307,6 +308,7 @@ fn srem(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<()
     }
     let empty = set.is_empty();
     if removed > 0 {
+        cx.of_elements(key, removed);
         taken(cx, key, "srem", empty);
     }
     out.count(removed);

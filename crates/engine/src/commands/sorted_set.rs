@@ -315,6 +315,7 @@ pub(super) fn put<'a>(
     if tally.added + tally.updated > 0 {
         let event = if options.incr { "zincr" } else { "zadd" };
         cx.changed(key, Class::SORTED_SET, event);
+        cx.of_elements(key, tally.added + tally.updated);
     }
     if is_new {
         cx.ready(key);
@@ -558,6 +559,7 @@ fn zrem(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<()
     }
     let empty = set.is_empty();
     if count > 0 {
+        cx.of_elements(key, count);
         removed(cx, key, "zrem", empty);
     }
     out.count(count);

@@ -25,14 +25,18 @@ pub fn dump_libraries<'a>(sources: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     out
 }
 
-/// The sources in a payload.
+/// The sources in a payload; Valkey's, too, where a log is played.
 ///
 /// # Errors
 /// [`Refused`] says which half was wrong.
-pub fn load_libraries(payload: &[u8], string_bytes_max: u64) -> Result<Vec<Vec<u8>>, Refused> {
+pub fn load_libraries(
+    payload: &[u8],
+    string_bytes_max: u64,
+    is_logged: bool,
+) -> Result<Vec<Vec<u8>>, Refused> {
     let end = payload.len().checked_sub(FOOTER).ok_or(Refused::Footer)?;
     let (content, footer) = payload.split_at(end);
-    check_footer(payload, footer)?;
+    check_footer(payload, footer, is_logged)?;
     let mut from = Cursor::new(content, string_bytes_max);
     let mut sources = Vec::new();
     while !from.source().is_empty() {
@@ -52,15 +56,18 @@ mod tests {
     fn what_is_dumped_is_loaded() {
         let sources = [b"#!lua name=a\nx".as_slice(), &[b'y'; 20_000]];
         let payload = dump_libraries(sources.iter().copied());
-        assert_eq!(load_libraries(&payload, 1 << 20).unwrap(), sources);
-        assert_eq!(load_libraries(&payload, 100), Err(Refused::Content));
+        assert_eq!(load_libraries(&payload, 1 << 20, false).unwrap(), sources);
+        assert_eq!(load_libraries(&payload, 100, false), Err(Refused::Content));
         for at in 0..payload.len() {
             let mut broken = payload.clone();
             broken[at] ^= 1;
-            assert_eq!(load_libraries(&broken, 1 << 20), Err(Refused::Footer));
-            assert!(load_libraries(&payload[..at], 1 << 20).is_err());
+            assert_eq!(
+                load_libraries(&broken, 1 << 20, false),
+                Err(Refused::Footer)
+            );
+            assert!(load_libraries(&payload[..at], 1 << 20, false).is_err());
         }
         let none = dump_libraries(std::iter::empty());
-        assert_eq!(load_libraries(&none, 1 << 20), Ok(Vec::new()));
+        assert_eq!(load_libraries(&none, 1 << 20, false), Ok(Vec::new()));
     }
 }

@@ -11,7 +11,7 @@ fn sealed(content: &[u8]) -> Vec<u8> {
 }
 
 fn loaded(payload: &[u8]) -> Result<OwnedValue, Refused> {
-    load(payload, &Settings::default(), &Seed::new([1, 2]))
+    load(payload, &Settings::default(), &Seed::new([1, 2]), false)
 }
 
 fn dumped(value: &OwnedValue) -> Vec<u8> {

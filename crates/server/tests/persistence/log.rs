@@ -369,3 +369,83 @@ fn a_rewrite_takes_the_log_to_a_new_directory() {
         }
     }
 }
+
+/// A command as it stands in a log.
+fn logged(words: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
+
+/// Up to Redis 6.2 scripts stand in a log themselves, and one that failed half-way does, too.
+#[test]
+fn scripts_in_an_old_log_are_run() {
+    let folder = Folder::new();
+    let half = b"redis.call('set',KEYS[1],ARGV[1]) redis.call('incr','n') return {err='no'}";
+    let digest = b"cfbfeb8bef8f7e9c3a7a31a2e13aee6e1e4d4a5d";
+    let log = [
+        logged(&[b"SELECT", b"0"]),
+        logged(&[b"EVAL", half, b"1", b"k", b"v"]),
+        logged(&[b"MULTI"]),
+        logged(&[b"EVAL", b"return redis.call('rpush','l',1,2)", b"0"]),
+        logged(&[b"EXEC"]),
+    ];
+    std::fs::write(folder.file("appendonly.aof"), log.concat()).expect("written");
+    {
+        let server = server(&folder, &["--appendonly", "yes"]);
+        let mut client = connect(&server);
+        assert_eq!(ask(&mut client, "GET k").text().unwrap(), "v");
+        assert_eq!(ask(&mut client, "GET n").text().unwrap(), "1");
+        assert_eq!(ask(&mut client, "LLEN l"), Reply::Integer(2));
+    }
+    // A script that nobody has is no reason to go on without what it did.
+    let folder = Folder::new();
+    let log = logged(&[b"EVALSHA", digest, b"0"]);
+    std::fs::write(folder.file("appendonly.aof"), log).expect("written");
+    let options = ["--dir", folder.text(), "--appendonly", "yes"];
+    match Server::start(ours(), &options) {
+        Ok(_) => panic!("it starts"),
+        Err(problem) => assert!(problem.to_string().contains("NOSCRIPT"), "{problem}"),
+    }
+}
+
+/// What `save` points wait for are elements, as Redis counts them.
+#[test]
+fn changes_are_counted_by_elements() {
+    let folder = Folder::new();
+    let server = server(&folder, &[]);
+    let mut client = connect(&server);
+    let mut before = 0;
+    for (command, want) in [
+        ("SET k 1", 1),
+        ("MSET k 1 l 2", 2),
+        ("RPUSH list 1 2 3", 3),
+        ("LPOP list 2", 2),
+        ("RPUSH list 4 5 6", 3),
+        ("LTRIM list 0 0", 3),
+        ("SADD set a b c", 3),
+        ("SADD set c d", 1),
+        ("SREM set a b x", 2),
+        ("SPOP set 2", 2),
+        ("HSET hash f 1 g 2", 2),
+        ("HDEL hash f g", 2),
+        ("ZADD zset 1 a 2 b 3 c", 3),
+        ("ZREM zset a b", 2),
+        ("XADD stream 1-1 f v", 1),
+        ("DEL k l", 2),
+        ("GET k", 0),
+    ] {
+        ask(&mut client, command);
+        let now = field(&mut client, "rdb_changes_since_last_save");
+        let now: u64 = now.parse().expect("a number");
+        assert_eq!(now - before, want, "{command}");
+        before = now;
+    }
+    call(&mut client, &[b"FUNCTION", b"LOAD", LIBRARY]);
+    let now = field(&mut client, "rdb_changes_since_last_save");
+    assert_eq!(now, (before + 1).to_string());
+}

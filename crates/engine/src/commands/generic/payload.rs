@@ -132,7 +132,9 @@ fn restore(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result
     let ttl = crate::number::int(args.at(2))?;
     let ttl = u64::try_from(ttl)
         .map_err(|_| CommandError::text("ERR Invalid TTL value, must be >= 0"))?;
-    let value = dump::load(args.at(3), cx.settings, &cx.shared.seed).map_err(|refused| {
+    let is_logged = cx.is_replaying();
+    let value = dump::load(args.at(3), cx.settings, &cx.shared.seed, is_logged);
+    let value = value.map_err(|refused| {
         CommandError::text(match refused {
             Refused::Footer => "ERR DUMP payload version or checksum are wrong",
             Refused::Content => "ERR Bad data format",

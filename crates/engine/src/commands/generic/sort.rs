@@ -380,6 +380,7 @@ fn store(cx: &mut Context<'_>, to: &[u8], answers: &[Option<Vec<u8>>]) -> usize 
     }
     cx.put_object(to, Object::List(list));
     cx.changed(to, Class::LIST, "sortstore");
+    cx.of_elements(to, answers.len());
     cx.ready(to);
     answers.len()
 }

@@ -72,12 +72,15 @@ fn hincrbyfloat(
     if more.is_infinite() {
         return Err("ERR value is NaN or Infinity".into());
     }
-    let terms = cx.terms();
+    let (terms, mut is_timed) = (cx.terms(), false);
     let text = change(cx, args, "hincrbyfloat", |hash| {
         let old = match hash.get(terms, field) {
             None => Extended::ZERO,
-            Some(found) => Extended::parse(found.value.bytes(&mut [0; decimal::TEXT_MAX]))
-                .ok_or(CommandError::text("ERR hash value is not a float"))?,
+            Some(found) => {
+                is_timed = found.deadline.is_some();
+                Extended::parse(found.value.bytes(&mut [0; decimal::TEXT_MAX]))
+                    .ok_or(CommandError::text("ERR hash value is not a float"))?
+            }
         };
         let sum = old.plus(more);
         if sum.is_infinite() || old.is_infinite() {
@@ -88,15 +91,14 @@ fn hincrbyfloat(
         Ok(text)
     })?;
     cx.notify_fields("hincrbyfloat", key, [field]);
-    cx.rewrite(&[
-        b"HSETEX",
-        key,
-        b"KEEPTTL",
-        b"FIELDS",
-        b"1",
-        field,
-        text.as_bytes(),
-    ]);
+    let text_bytes = text.as_bytes();
+    match is_timed {
+        true => cx.rewrite(&[
+            b"HSETEX", key, b"KEEPTTL", b"FIELDS", b"1", field, text_bytes,
+        ]),
+        // Older servers know this, and deadlines of fields they do not have.
+        false => cx.rewrite(&[b"HSET", key, field, text_bytes]),
+    }
     out.text(&text);
     Ok(())
 }

@@ -307,6 +307,7 @@ fn pop_many(
     let garbage = end.cut(list, count, limit);
     let empty = list.is_empty();
     bury(cx, garbage);
+    cx.of_elements(key, count);
     taken(cx, key, end.pop_event(), empty);
     Ok(count)
 }
@@ -423,6 +424,7 @@ fn push(
         }
     };
     cx.changed(key, Class::LIST, end.push_event());
+    cx.of_elements(key, args.len() - 2);
     cx.ready(key);
     out.count(len);
     Ok(())

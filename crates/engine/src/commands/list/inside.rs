@@ -301,6 +301,7 @@ fn lrem(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<()
     let removed = list.remove(count, args.at(3), limit);
     let empty = list.is_empty();
     if removed > 0 {
+        cx.of_elements(key, removed);
         taken(cx, key, "lrem", empty);
     }
     out.count(removed);
@@ -365,6 +366,7 @@ fn ltrim(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(
     let garbage = list.trim(front, back, limit);
     let empty = list.is_empty();
     bury(cx, garbage);
+    cx.of_elements(key, front + back);
     taken(cx, key, "ltrim", empty);
     out.ok();
     Ok(())

@@ -88,6 +88,8 @@ fn pop_many(
         out.set(set.len());
         set.iter().for_each(|entry| write_entry(out, entry));
         // The whole value goes, to be freed later.
+        let members = set.len();
+        cx.of_elements(key, members);
         taken(cx, key, "spop", true);
         cx.rewrite(&[b"DEL", key]);
         return Ok(());
@@ -105,6 +107,7 @@ fn pop_many(
             },
         );
     }
+    cx.of_elements(key, count);
     taken(cx, key, "spop", false);
     if is_logged {
         let mut words = vec![&b"SREM"[..], key];

@@ -48,6 +48,7 @@ fn pop(
     }
     let empty = set.is_empty();
     if count > 0 {
+        cx.of_elements(key, count);
         removed(cx, key, names(rev).0, empty);
     }
     Ok(true)

@@ -527,6 +527,7 @@ fn remove(
     }
     let count = set.remove_ranks(terms, ranks);
     if count > 0 {
+        cx.of_elements(key, count);
         removed(cx, key, event, false);
     }
     out.count(count);

@@ -37,6 +37,7 @@ fn xdel(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<()
     let deleted = ids.iter().filter(|id| stream.delete(**id)).count();
     if deleted > 0 {
         cx.changed(key, Class::STREAM, "xdel");
+        cx.of_elements(key, deleted);
     }
     out.count(deleted);
     Ok(())

@@ -123,7 +123,7 @@ fn function_delete(
     out: &mut Writer<'_>,
 ) -> Result<(), CommandError> {
     store(cx)?.scripts.libraries.delete(args.at(2))?;
-    cx.effects.changes += 1;
+    cx.changed_aside();
     out.ok();
     Ok(())
 }
@@ -178,7 +178,7 @@ fn function_flush(
     check_flush(args, "ERR FUNCTION FLUSH only supports SYNC|ASYNC option")?;
     store(cx)?.scripts.libraries.flush();
     crate::scripting::forget(crate::scripting::Kind::Functions);
-    cx.effects.changes += 1;
+    cx.changed_aside();
     out.ok();
     Ok(())
 }
@@ -361,7 +361,7 @@ fn function_load(
     }
     let libraries = &store(cx)?.scripts.libraries;
     let name = libraries.load(args.at(args.len() - 1), may_replace)?;
-    cx.effects.changes += 1;
+    cx.changed_aside();
     out.bulk(&name);
     Ok(())
 }
@@ -403,11 +403,12 @@ fn function_restore(
             ));
         }
     };
-    let sources = load_libraries(args.at(2), cx.settings.string_bytes_max)
+    let is_logged = cx.is_replaying();
+    let sources = load_libraries(args.at(2), cx.settings.string_bytes_max, is_logged)
         .map_err(|_| CommandError::err("DUMP payload version or checksum are wrong"))?;
     let libraries = &store(cx)?.scripts.libraries;
     libraries.restore(&sources, policy)?;
-    cx.effects.changes += 1;
+    cx.changed_aside();
     out.ok();
     Ok(())
 }
