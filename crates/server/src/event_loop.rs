@@ -278,6 +278,8 @@ impl<'k, L: RawLock> EventLoop<'k, L> {
                 self.network().busy_cycles.add(1);
             }
         }
+        self.hand_over();
+        self.release_last();
         self.close_all();
         self.hand_over();
         if self.host.thread == 0 {

@@ -6,6 +6,7 @@ use crate::persistence::Replaying;
 use crate::persistence::backup::{self, State};
 use crate::persistence::log_thread::{self, Begin};
 use std::sync::atomic::fence;
+use std::time::{Duration, Instant};
 
 use engine::CommandError;
 use engine::blocking::Awaits;
@@ -15,6 +16,10 @@ use crate::config::AppendFsync;
 
 /// Milliseconds between two requests to force what was written to the disk.
 const SYNC_ASK_MS: u64 = 50;
+/// How long replies wait for the log at most when the server ends.
+const LAST_REPLIES: Duration = Duration::from_secs(1);
+/// How often it is looked whether they may go.
+const LAST_LOOK: Duration = Duration::from_micros(500);
 
 impl<L: RawLock> EventLoop<'_, L> {
     /// Hands over what commands of this turn changed.
@@ -119,6 +124,15 @@ impl<L: RawLock> EventLoop<'_, L> {
         self.release_some();
         if self.held.is_empty() && std::mem::take(&mut self.is_holder) {
             self.shared.log.holders.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Before this loop ends: sends the replies that wait for the log, which is still written.
+    pub(super) fn release_last(&mut self) {
+        let end = Instant::now() + LAST_REPLIES;
+        while !self.held.is_empty() && !self.shared.log.has_failed() && Instant::now() < end {
+            std::thread::sleep(LAST_LOOK);
+            self.release_held();
         }
     }
 

@@ -449,3 +449,50 @@ fn changes_are_counted_by_elements() {
     let now = field(&mut client, "rdb_changes_since_last_save");
     assert_eq!(now, (before + 1).to_string());
 }
+
+/// What ran before the server ended is answered: who heard nothing may try again.
+#[test]
+fn the_end_answers_what_was_carried_out() {
+    for threads in THREADS {
+        let folder = Folder::new();
+        let options = [
+            "--threads",
+            threads,
+            "--appendonly",
+            "yes",
+            "--appendfsync",
+            "always",
+        ];
+        let answered: i64 = {
+            let server = server(&folder, &options);
+            let clients: Vec<Client> = (0..16).map(|_| connect(&server)).collect();
+            std::thread::scope(|scope| {
+                let writers: Vec<_> = clients
+                    .into_iter()
+                    .map(|mut client| {
+                        scope.spawn(move || {
+                            let mut count = 0;
+                            while let Ok(Reply::Integer(_)) = client.call(&[&b"INCR"[..], b"n"]) {
+                                count += 1;
+                            }
+                            count
+                        })
+                    })
+                    .collect();
+                let mut last = connect(&server);
+                until("they write", || {
+                    ask(&mut last, "GET n").text().is_some_and(|n| n.len() > 2)
+                });
+                // The connection ends in place of an answer.
+                let _ = last.call(&[&b"SHUTDOWN"[..]]);
+                writers
+                    .into_iter()
+                    .map(|writer| writer.join().expect("it counts"))
+                    .sum()
+            })
+        };
+        let server = server(&folder, &options);
+        let kept = ask(&mut connect(&server), "GET n").text().unwrap().parse();
+        assert_eq!(kept, Ok(answered), "{threads} threads");
+    }
+}
