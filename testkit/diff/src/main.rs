@@ -23,6 +23,7 @@ mod compare;
 mod examine;
 mod facts;
 mod generate;
+mod lua;
 mod plan;
 mod play;
 mod random;
@@ -31,6 +32,7 @@ mod scan;
 mod sequence;
 mod shrink;
 mod side;
+mod users;
 mod values;
 mod walk;
 
@@ -73,6 +75,12 @@ struct Cli {
     /// Play only these groups or commands (and generic ones).
     #[arg(long)]
     only: Vec<String>,
+    /// Run made-up scripts in some sequences, too.
+    #[arg(long)]
+    scripts: bool,
+    /// Make users with made-up rules in some sequences, and be one of them.
+    #[arg(long)]
+    users: bool,
     /// Play this one sequence.
     #[arg(long)]
     sequence: Option<u64>,
@@ -137,7 +145,10 @@ fn prepare(cli: &Cli) -> Result<(Arena, Planner), String> {
         arena.is_arbitrated = true;
         arena.arbiter = Some(Box::new(Arbiter::new(other)));
     }
-    Ok((arena, Planner::new(commands, &cli.only)))
+    Ok((
+        arena,
+        Planner::new(commands, &cli.only).with(cli.scripts, cli.users),
+    ))
 }
 
 /// A server of ours and this real one, and the commands that both have.

@@ -5,10 +5,14 @@
 //! 0 never waits and never subscribes; 1 and 2 may wait for data; 2 may subscribe; 3 hears the
 //! events of the keyspace and does nothing else.
 
+use crate::compare::{How, how};
 use crate::facts::Command;
 use crate::generate::call;
+use crate::lua;
 use crate::random::Random;
+use crate::scan::{self, Doubt};
 use crate::sequence::{Sequence, Step, Word};
+use crate::users;
 use crate::values::{BRIEF_MS, BRIEF_SECONDS, Values};
 
 /// How many connections a sequence may use.
@@ -102,6 +106,32 @@ const YET_PLAYED: &[&str] = &[
 /// Played, but seldom: they empty or exchange what the sequence works on.
 const SELDOM: &[&str] = &["flushall", "flushdb", "swapdb", "select", "move"];
 
+/// Replies that are looked at closer than in a script they can be.
+const UNSETTLED: &[&str] = &[
+    "arinfo",
+    "digest",
+    "dump",
+    "flushall",
+    "flushdb",
+    "himport",
+    "migrate",
+    "move",
+    "msetex",
+    "object",
+    "restore",
+    "select",
+    "sort",
+    "sort_ro",
+    "swapdb",
+    "xautoclaim",
+    "xclaim",
+    "xidmprecord",
+    "xreadgroup",
+];
+
+/// Ids made up by the server, and SET with digests, which the real server may answer twice.
+const UNSETTLED_WORDS: &[&[u8]] = &[b"*", b"IFDEQ", b"IFDNE"];
+
 /// Limits that make small collections change their form.
 const LIMITS: &[(&str, &[&str])] = &[
     ("hash-max-listpack-entries", &["3", "0"]),
@@ -126,6 +156,12 @@ pub fn directives() -> impl Iterator<Item = &'static str> {
 pub struct Planner {
     commands: Vec<Command>,
     themes: Vec<&'static str>,
+    /// For rules of users.
+    names: Vec<String>,
+    /// Whether scripts are run, too.
+    has_scripts: bool,
+    /// Whether users are made, too.
+    has_users: bool,
 }
 
 impl Planner {
@@ -147,7 +183,51 @@ impl Planner {
         if themes.is_empty() {
             themes.extend(THEMES);
         }
-        Self { commands, themes }
+        let names = commands.iter().map(Command::name).collect();
+        Self {
+            commands,
+            themes,
+            names,
+            has_scripts: false,
+            has_users: false,
+        }
+    }
+
+    /// Runs scripts in some sequences, or makes users. Without either a seed gives what it always
+    /// gave.
+    pub fn with(self, has_scripts: bool, has_users: bool) -> Self {
+        Self {
+            has_scripts,
+            has_users,
+            ..self
+        }
+    }
+
+    /// A call whose reply follows from the data alone and is compared to the byte.
+    fn settled(&self, themes: &[&str], values: &mut Values) -> Option<Vec<Word>> {
+        let theme = *values.random.pick(themes);
+        let group = if values.random.percent(85) {
+            theme
+        } else {
+            "generic"
+        };
+        let commands: Vec<&Command> = self.commands.iter().filter(|c| c.group == group).collect();
+        let command = *commands.get(values.random.below(commands.len().max(1)))?;
+        let words = call(command, values);
+        let plain: Option<Vec<Vec<u8>>> = words
+            .iter()
+            .map(|word| Some(word.plain()?.to_vec()))
+            .collect();
+        let plain = plain?;
+        let is_plain = !command.is_blocking
+            && !UNSETTLED.contains(&command.words[0].as_str())
+            && how(&plain, command.is_unordered) == How::Exact
+            && Doubt::of(&plain).is_none()
+            && scan::source(&plain).is_none()
+            && !plain
+                .iter()
+                .any(|word| UNSETTLED_WORDS.contains(&word.to_ascii_uppercase().as_slice()));
+        is_plain.then_some(words)
     }
 
     /// The commands that are played.
@@ -170,6 +250,9 @@ impl Planner {
             has_transactions: random.percent(25),
             has_waiting: random.percent(30),
             has_channels: random.percent(12),
+            has_scripts: self.has_scripts && random.percent(25),
+            has_users: self.has_users && random.percent(15),
+            is_somebody: false,
             in_multi: [false; CONNECTIONS],
             sequence: Sequence::default(),
             values: &mut values,
@@ -218,6 +301,10 @@ struct Draft<'a> {
     has_transactions: bool,
     has_waiting: bool,
     has_channels: bool,
+    has_scripts: bool,
+    has_users: bool,
+    /// Connection 1 may be another user.
+    is_somebody: bool,
     in_multi: [bool; CONNECTIONS],
     sequence: Sequence,
     values: &'a mut Values,
@@ -274,7 +361,7 @@ impl Draft<'_> {
     fn connection(&mut self) -> usize {
         match self.values.random.below(10) {
             0..=6 => 0,
-            7..=8 => 1,
+            7..=8 if !self.is_somebody => 1,
             _ => 2,
         }
     }
@@ -285,6 +372,14 @@ impl Draft<'_> {
         }
         if self.has_channels && self.values.random.percent(30) {
             return self.channel();
+        }
+        if self.has_scripts && self.values.random.percent(40) {
+            let words = self.script();
+            let connection = self.connection();
+            return self.push(connection, words);
+        }
+        if self.has_users && self.values.random.percent(50) {
+            return self.user();
         }
         let theme = self.theme();
         if self
@@ -319,12 +414,60 @@ impl Draft<'_> {
         let mut connection = self.connection();
         let waits = command.is_blocking && !self.in_multi[connection];
         if waits && connection == 0 {
-            connection = 1 + self.values.random.below(2);
+            connection = match self.is_somebody {
+                true => 2,
+                false => 1 + self.values.random.below(2),
+            };
         }
         if waits && !self.has_waiting && !self.values.random.percent(25) {
             return;
         }
         self.push(connection, words);
+    }
+
+    fn script(&mut self) -> Vec<Word> {
+        let (planner, themes) = (self.planner, self.themes.clone());
+        let mut dice = Random::new(self.values.random.below(usize::MAX) as u64, 0);
+        let values = &mut *self.values;
+        lua::call(&mut dice, &mut |_| {
+            let words = planner.settled(&themes, values)?;
+            words
+                .iter()
+                .map(|word| Some(word.plain()?.to_vec()))
+                .collect()
+        })
+    }
+
+    /// Something about users, or something that connection 1 does as one.
+    fn user(&mut self) {
+        let planner = self.planner;
+        let themes = self.themes.clone();
+        let words = planner.settled(&themes, self.values);
+        match self.values.random.below(10) {
+            0..=5 => {
+                let words = users::call(&mut self.values.random, &planner.names, words);
+                let connection = if self.values.random.percent(90) { 0 } else { 2 };
+                self.push(connection, words);
+            }
+            6 => {
+                self.is_somebody = true;
+                let words = users::auth(&mut self.values.random);
+                self.push(1, words);
+            }
+            7 if self.is_somebody => {
+                let words = self.script();
+                self.push(1, words);
+            }
+            8 if self.is_somebody && self.values.random.percent(50) => {
+                let word = self.values.random.word(&["MULTI", "EXEC", "EXEC"]);
+                self.push(1, vec![word.into()]);
+            }
+            _ => {
+                if let Some(words) = words.filter(|_| self.is_somebody) {
+                    self.push(1, words);
+                }
+            }
+        }
     }
 
     fn transaction(&mut self) {

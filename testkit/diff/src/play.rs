@@ -36,6 +36,9 @@ const SOON: Duration = Duration::from_millis(500);
 /// One side takes a message for one that it has, the other makes an entry.
 const REPEATS: &str = "xadd repeats";
 
+/// What EVALSHA is called with where no script was loaded.
+const NO_SCRIPT: &[u8] = b"0000000000000000000000000000000000000000";
+
 /// Where a server gave no reply when the sequence was over.
 const AFTERWARDS: &str = "after the sequence";
 
@@ -102,6 +105,7 @@ pub struct Arena {
     ids_ms: u128,
     payloads: Vec<Vec<u8>>,
     digests: Vec<Vec<u8>>,
+    scripts: Vec<Vec<u8>>,
     shown: Vec<Line>,
     fences: usize,
 }
@@ -201,6 +205,7 @@ impl Arena {
             ids_ms: 0,
             payloads: Vec::new(),
             digests: Vec::new(),
+            scripts: Vec::new(),
             shown: Vec::new(),
             fences: 0,
         }
@@ -280,6 +285,7 @@ impl Arena {
         self.ids = Ids::default();
         self.payloads.clear();
         self.digests.clear();
+        self.scripts.clear();
         self.decided.clear();
         self.place = 0;
     }
@@ -352,7 +358,7 @@ impl Arena {
                 .iter()
                 .filter_map(|(name, _)| Some((*name, directives.get(name)?.clone())))
                 .collect();
-            if let Err(silence) = side.reset(&waiting, &old) {
+            if let Err(silence) = side.reset(&waiting, &old, sequence.traits()) {
                 *why = Some(silence);
                 side.restart()?;
             }
@@ -554,6 +560,7 @@ impl Arena {
             Word::Reply(Seen::Id, number) => nth(ids, *number, b"1-1"),
             Word::Reply(Seen::Payload, number) => nth(&self.payloads, *number, b"x"),
             Word::Reply(Seen::Digest, number) => nth(&self.digests, *number, b"0123456789abcdef"),
+            Word::Reply(Seen::Script, number) => nth(&self.scripts, *number, NO_SCRIPT),
         }
     }
 
@@ -710,6 +717,7 @@ impl Arena {
         match (name.as_str(), their_reply) {
             ("dump", Reply::Bulk(payload)) => self.payloads.push(payload.clone()),
             ("digest", Reply::Bulk(digest)) => self.digests.push(digest.clone()),
+            ("script|load", Reply::Bulk(sha)) => self.scripts.push(sha.clone()),
             _ => {}
         }
         let how = how(args, self.facts.unordered.contains(&name));

@@ -15,6 +15,8 @@ pub enum Seen {
     Payload,
     /// What DIGEST gave: the real server's is sent to both.
     Digest,
+    /// The name of a script that SCRIPT LOAD gave.
+    Script,
 }
 
 /// One word of a command.
@@ -72,6 +74,31 @@ impl Step {
 pub struct Sequence {
     pub config: Vec<(&'static str, &'static str)>,
     pub steps: Vec<Step>,
+}
+
+/// What has to be undone beside the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Traits {
+    pub has_users: bool,
+    pub has_scripts: bool,
+}
+
+impl Sequence {
+    /// Looks for commands that leave more than data behind.
+    pub fn traits(&self) -> Traits {
+        let has = |names: &[&str]| {
+            self.steps.iter().any(|step| {
+                let name = step.words.first().and_then(Word::plain).unwrap_or_default();
+                names
+                    .iter()
+                    .any(|one| name.eq_ignore_ascii_case(one.as_bytes()))
+            })
+        };
+        Traits {
+            has_users: has(&["acl", "auth"]),
+            has_scripts: has(&["script", "function", "eval", "eval_ro", "evalsha", "fcall"]),
+        }
+    }
 }
 
 /// The letter of a connection in scripts; the first has none.

@@ -3,6 +3,8 @@
 //! The control connection asks what no client of the sequence may: how many wait, what the
 //! keyspace holds. It is not counted among the sequence's connections.
 
+use crate::sequence::Traits;
+use crate::users;
 use client::{Client, Error, Reply};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -155,6 +157,10 @@ impl Side {
         &mut self,
         waiting: &[bool],
         directives: &[(&'static str, String)],
+        Traits {
+            has_users,
+            has_scripts,
+        }: Traits,
     ) -> Result<(), Silence> {
         for (client, waits) in self.clients.iter_mut().zip(waiting) {
             if *waits {
@@ -179,6 +185,15 @@ impl Side {
         self.open_all().map_err(|_| Silence::Closed)?;
         for (name, value) in directives {
             self.ask(&["CONFIG", "SET", name, value])?;
+        }
+        if has_users {
+            let users = ["ACL", "DELUSER"].iter().chain(users::USERS);
+            self.ask(&users.copied().collect::<Vec<_>>())?;
+            self.ask(&["ACL", "LOG", "RESET"])?;
+        }
+        if has_scripts {
+            self.ask(&["SCRIPT", "FLUSH"])?;
+            self.ask(&["FUNCTION", "FLUSH"])?;
         }
         self.ask(&["SELECT", "0"])?;
         match self.ask(&["FLUSHALL"])? {
