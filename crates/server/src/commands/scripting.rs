@@ -59,7 +59,18 @@ const EVAL: Command = Command {
     ..runs_on_all(eval)
 };
 
+/// Scripts may stand in a log, and who plays one may have only a keyspace.
+fn must_have_host(cx: &mut Context<'_>) -> Result<(), CommandError> {
+    match ThreadHost::find(cx) {
+        Some(_) => Ok(()),
+        None => Err(CommandError::text(
+            "NOSCRIPT there is no place for scripts here",
+        )),
+    }
+}
+
 fn eval(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
+    must_have_host(cx)?;
     run::eval(cx, args, out, By::Source, false)
 }
 
@@ -106,6 +117,7 @@ const EVALSHA: Command = Command {
 };
 
 fn evalsha(cx: &mut Context<'_>, args: Args<'_>, out: &mut Writer<'_>) -> Result<(), CommandError> {
+    must_have_host(cx)?;
     run::eval(cx, args, out, By::Sha, false)
 }
 
@@ -247,6 +259,7 @@ fn script_flush(
     out: &mut Writer<'_>,
 ) -> Result<(), CommandError> {
     check_flush(args, "ERR SCRIPT FLUSH only support SYNC|ASYNC option")?;
+    must_have_host(cx)?;
     ThreadHost::of(cx).shared.scripts.flush();
     crate::scripting::forget(crate::scripting::Kind::Eval);
     out.ok();
@@ -336,6 +349,7 @@ fn script_load(
     args: Args<'_>,
     out: &mut Writer<'_>,
 ) -> Result<(), CommandError> {
+    must_have_host(cx)?;
     let script = run::load(cx, args.at(2))?;
     out.text(&hex(&script.sha));
     Ok(())

@@ -197,11 +197,19 @@ fn libraries_are_logged_and_no_log_ends_who_plays_it() {
         replayer.play(restore.view(), NOW_MS),
         Err(Refused::Failed(none))
     );
-    for words in [["EVAL", "return 1", "0"], ["FCALL", "f", "0"]] {
+    for words in [
+        &["EVAL", "return 1", "0"][..],
+        &["EVALSHA", "0000000000000000000000000000000000000000", "0"],
+        &["SCRIPT", "LOAD", "return 1"],
+        &["SCRIPT", "FLUSH"],
+    ] {
         let words = OwnedArgs::from_words(words.iter().map(|word| word.as_bytes()));
         let refused = replayer.play(words.view(), NOW_MS);
-        assert!(matches!(refused, Err(Refused::Unknown(_))), "{refused:?}");
+        assert!(matches!(refused, Err(Refused::Failed(_))), "{refused:?}");
     }
+    let words = OwnedArgs::from_words([&b"FCALL"[..], b"f", b"0"]);
+    let refused = replayer.play(words.view(), NOW_MS);
+    assert!(matches!(refused, Err(Refused::Unknown(_))), "{refused:?}");
 }
 
 #[test]
