@@ -6,6 +6,7 @@ use mlua::{Function, Lua, MultiValue, Table, Value};
 
 use super::arguments::{Answer, Raised, result};
 use super::registry::{hex, sha_of};
+use super::run::{BAD_ARGUMENT, NO_ARGUMENT};
 use super::{current, number};
 use crate::config::LogLevel;
 use crate::log;
@@ -88,7 +89,7 @@ fn push_number(value: f64, out: &mut Vec<u8>) {
 fn text_of(value: &Value) -> Option<Vec<u8>> {
     match value {
         Value::String(text) => Some(text.as_bytes().to_vec()),
-        Value::Integer(value) => Some(value.to_string().into_bytes()),
+        Value::Integer(value) => Some(number::of_int(*value)),
         Value::Number(value) => {
             let mut text = Vec::new();
             number::push_general(*value, 14, &mut text);
@@ -245,13 +246,13 @@ fn set_repl(args: &MultiValue) -> Answer {
 
 fn acl_check_cmd(args: &MultiValue) -> Answer {
     if args.is_empty() {
-        return failure("ERR Please specify at least one argument for this redis lib call");
+        return failure(NO_ARGUMENT);
     }
     let mut words = Vec::new();
     for arg in args {
         let mut word = Vec::new();
         if !push_word(arg, &mut word) {
-            return failure("ERR Lua redis lib command arguments must be strings or integers");
+            return failure(BAD_ARGUMENT);
         }
         words.push(word);
     }

@@ -143,7 +143,7 @@ pub fn text(args: &MultiValue, at: usize, function: &str) -> Result<Vec<u8>, Str
     let arg = args.get(at - 1);
     match arg {
         Some(Value::String(text)) => Ok(text.as_bytes().to_vec()),
-        Some(Value::Integer(value)) => Ok(value.to_string().into_bytes()),
+        Some(Value::Integer(value)) => Ok(super::number::of_int(*value)),
         Some(Value::Number(value)) => {
             let mut text = Vec::new();
             number::push_general(*value, 14, &mut text);

@@ -36,6 +36,14 @@ pub fn push_general(value: f64, digits: usize, out: &mut Vec<u8>) {
     }
 }
 
+/// The text of a number that is an integer: to Lua 5.1 it is a double like any other.
+#[allow(clippy::cast_precision_loss)] // As in the double that it was.
+pub fn of_int(value: i64) -> Vec<u8> {
+    let mut text = Vec::new();
+    push_general(value as f64, 14, &mut text);
+    text
+}
+
 /// A double as an integer, cut off; past 64 bits, and for what is no number, the smallest one.
 #[allow(clippy::cast_possible_truncation)] // Checked.
 pub fn to_int(value: f64) -> i64 {

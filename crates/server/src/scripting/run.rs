@@ -516,15 +516,18 @@ fn bytes_of(text: &str) -> Vec<u8> {
     bytes
 }
 
+/// What a call without arguments is answered.
+pub const NO_ARGUMENT: &str = "ERR Please specify at least one argument for this redis lib call";
+/// What a call is answered whose arguments have no text.
+pub const BAD_ARGUMENT: &str = "ERR Lua redis lib command arguments must be strings or integers";
+
 impl Calls for Call<'_, '_, '_> {
     fn call(&mut self, lua: &Lua, args: &MultiValue) -> mlua::Result<Result<Value, Vec<u8>>> {
         if args.is_empty() {
-            let text = "ERR Please specify at least one argument for this redis lib call";
-            return Ok(Err(text.into()));
+            return Ok(Err(NO_ARGUMENT.into()));
         }
         if !self.collect(args) {
-            let text = "ERR Lua redis lib command arguments must be strings or integers";
-            return Ok(Err(text.into()));
+            return Ok(Err(BAD_ARGUMENT.into()));
         }
         if let Err(error) = self.dispatch() {
             return Ok(Err(bytes_of(&error.to_string())));

@@ -13,6 +13,7 @@ use super::arguments::Raised;
 use super::convert::{Names, before_nul};
 use super::random::Random;
 use super::registry::{Script, Sha};
+use super::run::{BAD_ARGUMENT, NO_ARGUMENT};
 use super::{api, bits, cjson, cmsgpack, current, structs};
 
 /// Bytes that one state may take. What is past that is an error of the script.
@@ -206,7 +207,7 @@ fn text_of(value: &Value) -> Vec<u8> {
             Some(raised) => raised.text.clone(),
             None => cause(error).into_bytes(),
         },
-        Value::Integer(value) => value.to_string().into_bytes(),
+        Value::Integer(value) => super::number::of_int(*value),
         Value::Number(value) => {
             let mut text = Vec::new();
             super::number::push_general(*value, 14, &mut text);
@@ -333,8 +334,13 @@ fn natives(lua: &Lua, failure: &Rc<RefCell<Option<Failure>>>) -> mlua::Result<Ta
                 Ok(value) => Ok(value),
                 Err(text) => {
                     let table = lua.create_table_with_capacity(0, 2)?;
-                    table.raw_set(&err, lua.create_string(text)?)?;
-                    table.raw_set("ignore_error_stats_update", true)?;
+                    table.raw_set(&err, lua.create_string(&text)?)?;
+                    if [NO_ARGUMENT, BAD_ARGUMENT]
+                        .iter()
+                        .all(|own| text != own.as_bytes())
+                    {
+                        table.raw_set("ignore_error_stats_update", true)?;
+                    }
                     Ok(Value::Table(table))
                 }
             }
