@@ -8,6 +8,8 @@
 //! # Invariants
 //! - What was read ahead is for the very next event, whose turn takes it or, where the connection
 //!   is gone by then, drops it: it is never kept over a wait.
+//! - Nothing is read ahead of a script: while one runs for too long, requests are looked for in
+//!   the sockets ([`crate::scripting::busy`]).
 //! - Nothing of it is run, and nothing of the connection is changed, before its own turn.
 //! - An end or an error met ahead is left for the connection's turn, which meets it again.
 
@@ -36,6 +38,16 @@ impl Default for Ahead {
     }
 }
 
+/// Whether what was read may be a script, or a transaction that has one: EVAL, EXEC, FCALL and
+/// their kin. Who waits for its end is answered out of the sockets.
+#[inline]
+fn may_take_long(got: &[u8]) -> bool {
+    let name = resp::likely_name(got).and_then(<[u8]>::first);
+    let is_short = name.is_some_and(|first| !matches!(first | 0x20, b'e' | b'f'));
+    // Behind a second one anything may follow.
+    !is_short || got[1..].contains(&b'*')
+}
+
 impl<L: RawLock> EventLoop<'_, L> {
     /// Puts into `buf` what was read ahead of this event; false if nothing was.
     #[inline]
@@ -48,12 +60,15 @@ impl<L: RawLock> EventLoop<'_, L> {
         is_mine
     }
 
-    /// After a read of `got` bytes: reads what the next event is about, where that is a read too.
+    /// After `got` was read: reads what the next event is about, where that is a read too.
     #[inline]
-    pub(super) fn read_ahead(&mut self, got: usize) {
-        let Some(token) = self.next_read.filter(|_| got <= SHORT_BYTES) else {
+    pub(super) fn read_ahead(&mut self, got: &[u8]) {
+        let Some(token) = self.next_read.filter(|_| got.len() <= SHORT_BYTES) else {
             return;
         };
+        if may_take_long(got) {
+            return;
+        }
         let Some(connection) = self.connections.at(token) else {
             return;
         };

@@ -87,7 +87,9 @@ impl<L: RawLock> EventLoop<'_, L> {
             self.note_growth();
             self.receive(fd, &mut connection.input)
         };
-        self.read_ahead(got.unwrap_or(0));
+        if is_fresh {
+            self.read_ahead(&buf[..got.unwrap_or(0)]);
+        }
         if got.is_none() {
             connection.has_hung_up = true;
             connection.is_dead = true;

@@ -87,3 +87,38 @@ fn rights_hold_while_a_script_runs() {
     let own = id(&mut before);
     assert_eq!(field(&mut operator, own, "resp").as_deref(), Some("2"));
 }
+
+/// Requests that come in the same turn as the script are answered like those that come later.
+#[test]
+fn what_came_with_the_script_is_answered() {
+    let options = ["--threads", "1", "--busy-reply-threshold", "50"];
+    let server = server(&[&options[..], &["--enable-debug-command", "yes"]].concat());
+    for (script, words) in [
+        ("EVAL", &["EVAL", "while true do end", "0"][..]),
+        ("EXEC", &["EXEC"]),
+    ] {
+        let (mut sleeper, mut owner) = (connect(&server), connect(&server));
+        let mut others: Vec<Client> = (0..4).map(|_| connect(&server)).collect();
+        if script == "EXEC" {
+            call(&mut owner, "MULTI");
+            let queued = owner.call(&["EVAL", "while true do end", "0"]);
+            assert_eq!(queued.expect("a reply"), status("QUEUED"));
+        }
+        // All of these are ready once the server has slept.
+        sleeper
+            .send(&["DEBUG", "SLEEP", "0.2"])
+            .expect("it is read");
+        owner.send(words).expect("it is read");
+        for other in &mut others {
+            other.send(&["PING"]).expect("it is read");
+        }
+        for other in &mut others {
+            let reply = other.receive().expect("a reply");
+            let is_before = reply == status("PONG");
+            assert!(is_before || reply.is_error(), "{script}: {reply:?}");
+        }
+        assert_eq!(call(&mut others[0], "SCRIPT KILL"), status("OK"));
+        owner.receive().expect("a reply");
+        sleeper.receive().expect("a reply");
+    }
+}
