@@ -151,14 +151,6 @@ pub fn likely_key(buf: &[u8]) -> Option<&[u8]> {
     buf.get(at..at + key_len as usize)
 }
 
-/// The first word of the request that begins `buf`, where that is quickly seen.
-#[inline]
-pub fn likely_name(buf: &[u8]) -> Option<&[u8]> {
-    let (_, at) = short_header(buf, 0, b'*')?;
-    let (name_len, at) = short_header(buf, at, b'$')?;
-    buf.get(at..at + name_len as usize)
-}
-
 enum Step<T> {
     Done(T, usize),
     More,

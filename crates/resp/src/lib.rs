@@ -15,7 +15,7 @@ mod output;
 mod writer;
 
 pub use args::{Args, OwnedArgs, Range};
-pub use decode::{Batch, Decoder, Limits, ProtocolError, likely_key, likely_name};
+pub use decode::{Batch, Decoder, Limits, ProtocolError, likely_key};
 pub use double::format_double;
 pub use output::{Output, Segment};
 pub use writer::{ArrayMark, Protocol, Writer};

@@ -42,10 +42,24 @@ impl Default for Ahead {
 /// their kin. Who waits for its end is answered out of the sockets.
 #[inline]
 fn may_take_long(got: &[u8]) -> bool {
-    let name = resp::likely_name(got).and_then(<[u8]>::first);
-    let is_short = name.is_some_and(|first| !matches!(first | 0x20, b'e' | b'f'));
+    // The usual form, with a name of less than ten letters; what has another is not worth a look.
+    let &[
+        b'*',
+        _,
+        b'\r',
+        b'\n',
+        b'$',
+        _,
+        b'\r',
+        b'\n',
+        first,
+        ref rest @ ..,
+    ] = got
+    else {
+        return true;
+    };
     // Behind a second one anything may follow.
-    !is_short || got[1..].contains(&b'*')
+    matches!(first | 0x20, b'e' | b'f') || rest.contains(&b'*')
 }
 
 impl<L: RawLock> EventLoop<'_, L> {
