@@ -25,6 +25,6 @@ fuzz_target!(|bytes: &[u8]| {
         }
     };
     if let Some(again) = dump(view) {
-        load(&again, &settings, &seed).expect("what we wrote is read");
+        load(&again, &settings, &seed, false).expect("what we wrote is read");
     }
 });

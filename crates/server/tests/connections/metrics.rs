@@ -55,6 +55,9 @@ fn figures_are_those_of_the_server() {
         call(&mut client, "NOSUCH");
         call(&mut client, "SELECT 3");
         call(&mut client, "SET key value");
+        until("who looked whether the server is up has left", || {
+            value(&get(port, "/metrics").1, "redis_connected_clients") == Some(1.0)
+        });
         let (status, text) = get(port, "/metrics");
         assert_eq!(status, "HTTP/1.1 200 OK");
         for (sample, wanted) in [
