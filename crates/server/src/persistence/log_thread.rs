@@ -840,7 +840,9 @@ fn put_base(disk: &Disk, layout: &Layout, base: &Base) -> Result<Manifest, Strin
 /// There is no new base.
 fn given_up(shared: &Shared, error: &rdb::SaveError, is_abandoned: bool) {
     let thread = &shared.log;
-    thread.order(Order::Abandon);
+    if thread.is_on.load(Ordering::Acquire) {
+        thread.order(Order::Abandon);
+    }
     if is_abandoned {
         thread.rewrite_since_s.store(0, Ordering::Relaxed);
         backup::base_failed(shared);

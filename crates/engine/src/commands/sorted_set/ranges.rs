@@ -522,6 +522,7 @@ fn remove(
         // All of them: the set is freed later, in slices.
         out.count(ranks.len());
         cx.changed(key, Class::SORTED_SET, event);
+        cx.of_elements(key, ranks.len());
         cx.remove_empty(key);
         return Ok(());
     }
